@@ -3,11 +3,16 @@ package live_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
@@ -296,5 +301,285 @@ func TestWhatIsManagedIsNotNil(t *testing.T) {
 			}()
 			manage()
 		}()
+	}
+}
+
+// What the page shows of a second is not changed by what comes while it is made: a limiter that comes before the others
+// by name, and other limits of a rule.
+func TestTheStateOfASecondStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var page *live.Page
+		meanwhile := func() {
+			page.Observe("a", []core.Rule{userRule})
+			page.Observe("m", []core.Rule{{Name: "user", Limits: []core.Limit{core.PerHour(7)}}})
+		}
+		page = core.Must(live.New(live.Config{ShowKey: func(_, _, key string) string {
+			if meanwhile != nil {
+				meanwhile()
+				meanwhile = nil
+			}
+			return key
+		}}))
+		t.Cleanup(func() { _ = page.Close() })
+		for _, name := range []string{"m", "n", "o"} {
+			decided := page.Observe(name, []core.Rule{userRule}).Decided
+			decided(context.Background(), core.Observation{Reason: core.ReasonOverLimit, Key: "k", Capacity: 3})
+		}
+		v := follow(t, page)
+		time.Sleep(1500 * time.Millisecond)
+		for i, want := range [][]string{{"m", "n", "o"}, {"a", "m", "n", "o"}} {
+			var got []string
+			for _, l := range v.all()[i].Limiters {
+				got = append(got, l.Name)
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("event %d: got the limiters %q, want %q", i, got, want)
+			}
+		}
+		if got, want := v.all()[0].Limiters[0].Rules[0].Limits, any([]any{core.PerMinute(3).String()}); !slices.Equal(got.([]any), want.([]any)) {
+			t.Errorf("got the limits %v, want %v", got, want)
+		}
+	})
+}
+
+// Of an action on a row, the application and the log learn the rule and the key, not the hash that the browser has sent.
+func TestWhoChangesARowIsToldTheKey(t *testing.T) {
+	var asked live.Action
+	s := newSite(t, live.Config{Authorize: func(_ *http.Request, a live.Action) (string, error) {
+		asked = a
+		return "olga", nil
+	}}, core.Config{})
+	s.take(5, "alice")
+	id := s.watch()().Limiters[0].Denied[0].ID
+	if got := s.post(`{"do":"unblock","limiter":"api","id":"` + id + `"}`); got.status != http.StatusOK {
+		t.Errorf("%+v", got)
+	}
+	if want := (live.Action{Name: "unblock", Limiter: "api", Rule: "user", Key: "alice"}); asked != want {
+		t.Errorf("Authorize was asked for %+v, want %+v", asked, want)
+	}
+}
+
+// A key that was near its limit long ago makes room for others: its weight is halved each minute.
+func TestKeysThatWereNearTheirLimitLoseWeight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		decided, v := watched(t)
+		near := func(n int) {
+			for range n {
+				decided(context.Background(), core.Observation{Reason: core.ReasonWithinLimits, Allowed: true, Key: "k", Capacity: 3})
+			}
+		}
+		near(200_000)
+		time.Sleep(70 * time.Second)
+		near(10)
+		time.Sleep(time.Second)
+		all := v.all()
+		if got := all[len(all)-1].Limiters[0].Near; len(got) != 1 || got[0].Count != 100_010 {
+			t.Errorf("got %+v, want a count of 100010: half of 200000, and 10", got)
+		}
+	})
+}
+
+// An order is done as it was sent, or not at all.
+func TestAnOrderThatIsNotWhatItSeems(t *testing.T) {
+	s := newSite(t, live.Config{Authorize: mayChange("olga")}, core.Config{})
+	order := `{"do":"ban","seconds":60,"limiter":"api","rule":"user","key":"`
+	for name, text := range map[string]string{
+		"a key that is not UTF-8": order + "\xff\xfe\"}",
+		"two orders":              order + `a"}` + order + `b"}`,
+		"something behind it":     order + `a"} x`,
+	} {
+		if got := s.post(text); got.status != http.StatusBadRequest {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	for _, key := range []string{"a", "b", "\xff\xfe", "\ufffd\ufffd"} {
+		if !s.limiter.Allow(t.Context(), core.Hit{Rule: "user", Key: key}) {
+			t.Errorf("%q is banned", key)
+		}
+	}
+}
+
+// gone sends a request whose client has hung up already, and returns the status.
+func gone(page http.Handler, method, target, order string) int {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	r := httptest.NewRequestWithContext(ctx, method, target, strings.NewReader(order))
+	r.Header.Set("Content-Type", "application/json")
+	w := httptest.NewRecorder()
+	page.ServeHTTP(w, r)
+	return w.Code
+}
+
+// A viewer that has gone makes room for another.
+func TestViewersThatGoMakeRoom(t *testing.T) {
+	page := core.Must(live.New(live.Config{}))
+	defer page.Close() //nolint:errcheck // always nil
+	for i := range 100 {
+		if got := gone(page, http.MethodGet, "/?events", ""); got != http.StatusOK {
+			t.Fatalf("viewer %d: status %d", i, got)
+		}
+	}
+}
+
+// A key is another one in another rule: the page must not show that they are the same.
+func TestTheHashOfAKeyOfAnotherRule(t *testing.T) {
+	other := core.Rule{Name: "other", Limits: []core.Limit{core.PerMinute(3)}}
+	s := newSite(t, live.Config{}, core.Config{Rules: []core.Rule{userRule, other}})
+	for range 5 {
+		for _, rule := range []string{"user", "other"} {
+			s.limiter.Allow(t.Context(), core.Hit{Rule: rule, Key: "alice"})
+		}
+	}
+	keys := s.watch()().Limiters[0].Denied
+	if len(keys) != 2 || keys[0].ID == keys[1].ID || keys[0].Label == keys[1].Label {
+		t.Errorf("%+v", keys)
+	}
+}
+
+// So is a key with what KeyExtra has added: an action on a row must not be done to the key of another tenant.
+func TestTheHashOfAKeyOfAnotherTenant(t *testing.T) {
+	s := newSite(t, live.Config{}, core.Config{})
+	for range 5 {
+		for _, tenant := range []string{"", "tenant 1", "tenant 2"} {
+			s.limiter.Allow(t.Context(), core.Hit{Rule: "user", Key: "alice", Extra: tenant})
+		}
+	}
+	ids := map[string]bool{}
+	for _, k := range s.watch()().Limiters[0].Denied {
+		ids[k.ID] = true
+	}
+	if len(ids) != 3 {
+		t.Errorf("%d ids, want one for each tenant", len(ids))
+	}
+}
+
+type ended struct{ err error }
+
+func (e *ended) Unblock(ctx context.Context, _ string) error {
+	e.err = ctx.Err()
+	return nil
+}
+
+func (e *ended) UnblockAddress(context.Context, string) error { return nil }
+
+// What was begun is done, also if the browser goes away.
+func TestAClientThatHangsUpEndsNoOrder(t *testing.T) {
+	page := core.Must(live.New(live.Config{Authorize: mayChange("olga")}))
+	defer page.Close() //nolint:errcheck // always nil
+	login := &ended{err: context.Canceled}
+	page.ManageLogin("login", login)
+	if got := gone(page, http.MethodPost, "/", `{"do":"forget","limiter":"login","key":"alice"}`); got != http.StatusOK || login.err != nil {
+		t.Errorf("status %d, %v", got, login.err)
+	}
+}
+
+// The longest order is done, and so are the shortest and the longest ban.
+func TestTheBoundsOfOrders(t *testing.T) {
+	s := newSite(t, live.Config{Authorize: mayChange("olga")}, core.Config{})
+	const key = `"limiter":"api","rule":"user","key":"bob"`
+	longest := int64(core.MaxWindow / time.Second)
+	for order, want := range map[string]int{
+		fmt.Sprintf("%-16384s", `{"do":"look",`+key+`}`):            http.StatusOK,
+		fmt.Sprintf("%-16385s", `{"do":"look",`+key+`}`):            http.StatusRequestEntityTooLarge,
+		`{"do":"ban","seconds":1,` + key + `}`:                      http.StatusOK,
+		`{"do":"ban","seconds":0,` + key + `}`:                      http.StatusBadRequest,
+		fmt.Sprintf(`{"do":"ban","seconds":%d,%s}`, longest, key):   http.StatusOK,
+		fmt.Sprintf(`{"do":"ban","seconds":%d,%s}`, longest+1, key): http.StatusBadRequest,
+		`{"do":"unblock",` + key + `}`:                              http.StatusOK,
+	} {
+		if got := s.post(order); got.status != want {
+			t.Errorf("%d bytes, %.60s: %+v, want %d", len(order), order, got, want)
+		}
+	}
+	for line := range strings.Lines(s.log.String()) {
+		if ban := strings.Contains(line, "action=ban"); ban != strings.Contains(line, " for=") {
+			t.Errorf("only a ban has a time: %s", line)
+		}
+	}
+}
+
+// A wait is shown in whole milliseconds, rounded up: nobody is told to come back too early.
+func TestAWaitIsRoundedUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		page, l := newPage(t, live.Config{})
+		page.Manage(l)
+		hit := core.Hit{Rule: "user", Key: "bob"}
+		if err := l.Block(t.Context(), time.Second, hit); err != nil {
+			t.Fatal(err)
+		}
+		for _, step := range []struct {
+			sleep time.Duration
+			want  int64
+		}{{0, 1000}, {time.Microsecond, 1000}, {998 * time.Microsecond, 1000}, {time.Microsecond, 999}, {time.Microsecond, 999}} {
+			time.Sleep(step.sleep)
+			w := httptest.NewRecorder()
+			r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(`{"do":"look","limiter":"api","rule":"user","key":"bob"}`))
+			r.Header.Set("Content-Type", "application/json")
+			page.ServeHTTP(w, r)
+			var got answered
+			if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Code != http.StatusOK || len(got.Limits) != 1 || got.Limits[0].RetryMS != step.want {
+				t.Errorf("%d, %s, %v, want a wait of %d ms", w.Code, w.Body, err, step.want)
+			}
+		}
+	})
+}
+
+// The first event has the counts of all seconds, whenever the viewer comes.
+func TestTheFirstEventOfAViewerIsWhole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		page, l := newPage(t, live.Config{})
+		allow(l, 1, "alice")
+		for second := range 5 {
+			v := follow(t, page)
+			time.Sleep(time.Second)
+			got := v.all()
+			v.leave()
+			if len(got) == 0 || len(got[0].Limiters[0].Rules[0].Allowed) != 120 {
+				t.Errorf("a viewer who comes in second %d: %+v", second, got)
+			}
+		}
+	})
+}
+
+// A key that was denied has how long ago that was, in seconds.
+func TestHowLongAgoAKeyWasDenied(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		page, l := newPage(t, live.Config{})
+		v := follow(t, page)
+		time.Sleep(2500 * time.Millisecond)
+		allow(l, 4, "alice")
+		time.Sleep(4 * time.Second)
+		for _, s := range v.all()[3:] {
+			if keys := s.Limiters[0].Denied; len(keys) != 1 || keys[0].Ago != s.Second-2 {
+				t.Errorf("second %d: %+v", s.Second, keys)
+			}
+		}
+		v.leave()
+	})
+}
+
+// A ShowKey that panics ends no page: keys are shown as hashes, and one line says why.
+func TestAShowKeyThatPanicsIsLoggedOnce(t *testing.T) {
+	s := newSite(t, live.Config{ShowKey: func(_, _, key string) string {
+		if key == "alice" {
+			panic("who is that?")
+		}
+		return ""
+	}}, core.Config{})
+	s.take(200, "alice", "bob")
+	for range 2 {
+		next := s.watch()
+		for range 2 {
+			keys := next().Limiters[0].Denied
+			if len(keys) != 2 || !strings.HasPrefix(keys[0].Label, "#") || !strings.HasPrefix(keys[1].Label, "#") || keys[0].Label == keys[1].Label {
+				t.Errorf("denied most: %+v", keys)
+			}
+		}
+	}
+	s.server.CloseClientConnections()
+	_ = s.page.Close()
+	s.server.Close()
+	if log := s.log.String(); strings.Count(log, "ShowKey panicked") != 1 || !strings.Contains(log, "who is that?") || !strings.Contains(log, "stack=") {
+		t.Errorf("the log says:\n%s", log)
 	}
 }

@@ -1,6 +1,7 @@
 package httplimit_test
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -221,4 +222,217 @@ func TestARequestWithoutURLAndHeaderIsLimited(t *testing.T) {
 			t.Errorf("request %d: status %d, want %d", i+1, rec.Code, want)
 		}
 	}
+}
+
+// outcomesOf returns a limiter and a channel of the outcomes that it gets.
+func outcomesOf(t *testing.T) (*core.Limiter, <-chan core.Outcome) {
+	t.Helper()
+	learnt := make(chan core.Outcome, 1)
+	l, err := core.New(core.Config{Rules: []core.Rule{{
+		Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerHour(1_000_000)},
+		Counts: func(_ core.Request, o core.Outcome) bool {
+			learnt <- o
+			return true
+		},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l, learnt
+}
+
+// The client went away while the guard was still waiting for its store. http.TimeoutHandler
+// then chooses at random between 503 and 200, the status of a handler that wrote nothing.
+func TestACanceledRequestWithATimeoutHandlerCountsAsCanceled(t *testing.T) {
+	l, learnt := outcomesOf(t)
+	app := httplimit.Middleware(l)(http.TimeoutHandler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), time.Minute, ""))
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	seen := map[int]int{}
+	for range 300 {
+		w := httptest.NewRecorder()
+		app.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/", http.NoBody).WithContext(ctx))
+		seen[w.Code]++
+		if o := <-learnt; !o.Canceled || o.Status != core.StatusCanceled {
+			t.Fatalf("status %d was written: the limiter learnt %+v", w.Code, o)
+		}
+	}
+	if seen[http.StatusOK] == 0 {
+		t.Logf("http.TimeoutHandler wrote %v: the case that this test is for did not happen", seen)
+	}
+}
+
+// Whatever the handler does after the client has gone away, the client has not seen it.
+func TestResponsesAfterTheClientHasGoneCountAsCanceled(t *testing.T) {
+	for _, row := range []struct {
+		name    string
+		handler http.HandlerFunc
+		want    core.Outcome
+	}{
+		{"only an informational response", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusEarlyHints) }, core.Outcome{Status: 499, Canceled: true}},
+		{"a panic", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, core.Outcome{Status: 500, Canceled: true, Panicked: true}},
+		{"a response and a panic", func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusBadGateway)
+			panic(http.ErrAbortHandler)
+		}, core.Outcome{Status: 502, Canceled: true, Panicked: true}},
+		{"a flush", func(w http.ResponseWriter, _ *http.Request) { _ = http.NewResponseController(w).Flush() }, core.Outcome{Status: 499, Canceled: true}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			l, learnt := outcomesOf(t)
+			ctx, cancel := context.WithCancel(context.Background())
+			app := httplimit.Middleware(l)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				cancel()
+				row.handler(w, r)
+			}))
+			func() {
+				defer func() { _ = recover() }()
+				app.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", http.NoBody).WithContext(ctx))
+			}()
+			o := <-learnt
+			o.Header = nil
+			if o.Status != row.want.Status || o.Canceled != row.want.Canceled || o.Panicked != row.want.Panicked {
+				t.Errorf("the limiter learnt %+v, want %+v", o, row.want)
+			}
+		})
+	}
+}
+
+// The server does not wait for the body of a denied request.
+func TestADeniedClientGetsTheResponseBeforeItSendsItsBody(t *testing.T) {
+	s := httptest.NewServer(httplimit.Middleware(newLimiter(t, 0, 0))(http.NotFoundHandler()))
+	defer s.Close()
+	conn, err := net.Dial("tcp", s.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close() //nolint:errcheck // of no interest any more
+	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+	_, _ = io.WriteString(conn, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\nx")
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _ = resp.Body.Close(); resp.StatusCode != http.StatusTooManyRequests {
+		t.Errorf("status %d", resp.StatusCode)
+	}
+}
+
+// The connection is closed only if the body of the denied request was not read.
+func TestADenialAfterTheBodyWasReadKeepsTheConnection(t *testing.T) {
+	l := core.Must(core.New(core.Config{Rules: []core.Rule{{Key: keyfuncs.PostField("username"), Limits: []core.Limit{core.PerHour(0)}}}}))
+	s := httptest.NewServer(httplimit.Middleware(l)(http.NotFoundHandler()))
+	defer s.Close()
+	resp, err := http.Post(s.URL, "application/x-www-form-urlencoded", strings.NewReader("username=alice"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _ = resp.Body.Close(); resp.StatusCode != http.StatusTooManyRequests || resp.Close {
+		t.Errorf("status %d, closed %v", resp.StatusCode, resp.Close)
+	}
+}
+
+// An outer handler may have set Content-Length, ETag, Last-Modified and Cache-Control for its
+// own body.
+func TestADenialReplacesHeadersOfAnotherBody(t *testing.T) {
+	h := httplimit.Middleware(newLimiter(t, 0, 0))(http.NotFoundHandler())
+	rec := httptest.NewRecorder()
+	for name, v := range map[string]string{"Cache-Control": "public", "ETag": `"x"`, "Content-Length": "7", "Last-Modified": "never"} {
+		rec.Header().Set(name, v)
+	}
+	h.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/", nil))
+	if got := rec.Header()["Cache-Control"]; len(got) != 1 || got[0] != "no-store" {
+		t.Errorf("Cache-Control %q", got)
+	}
+	if rec.Header().Get("ETag")+rec.Header().Get("Content-Length")+rec.Header().Get("Last-Modified") != "" {
+		t.Errorf("%v", rec.Header())
+	}
+}
+
+// A second request panics in the same way: the first panic has left no lock behind.
+func TestAPanicOfOnDisallowedIsNotRecovered(t *testing.T) {
+	hooks := core.HookFuncs{OnDisallowedFunc: func(core.Request, core.Decision) core.Denial { panic("hook") }}
+	l := core.Must(core.New(core.Config{Hooks: hooks, Rules: []core.Rule{{Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerHour(1)}}}}))
+	h := httplimit.Middleware(l)(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))
+	for range 2 {
+		func() {
+			defer func() {
+				if got := recover(); got != "hook" {
+					t.Errorf("recovered %v", got)
+				}
+			}()
+			h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))
+		}()
+	}
+}
+
+// httptest.ResponseRecorder does not know the method, as net/http does.
+func TestADenialOfHEADHasNoBody(t *testing.T) {
+	rec := httptest.NewRecorder()
+	h := httplimit.Middleware(newLimiter(t, 0, 0))(http.NotFoundHandler())
+	if h.ServeHTTP(rec, httptest.NewRequest(http.MethodHead, "/", nil)); rec.Code != 429 || rec.Body.Len() != 0 {
+		t.Errorf("status %d, body %q", rec.Code, rec.Body)
+	}
+}
+
+// Pages of other sites can read a denial if the CORS middleware runs before the limiter.
+func TestACORSMiddlewareOutsideSetsItsHeadersOnDenials(t *testing.T) {
+	limited := httplimit.Middleware(newLimiter(t, 0, 0))(http.NotFoundHandler())
+	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Access-Control-Allow-Origin", "*")
+		w.Header().Set("Access-Control-Expose-Headers", "RateLimit, RateLimit-Policy, Retry-After")
+		limited.ServeHTTP(w, r)
+	})
+	rec := httptest.NewRecorder()
+	if h.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/", nil)); rec.Code != 429 || rec.Header().Get("Access-Control-Allow-Origin") != "*" {
+		t.Errorf("status %d, header %v", rec.Code, rec.Header())
+	}
+}
+
+func TestANilOptionIsNamed(t *testing.T) {
+	l := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "ip", Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.PerHour(1)}}}}))
+	defer func() {
+		const want = "httplimit: an option is nil: write one such as httplimit.OnDenied(f), or none"
+		if got := fmt.Sprint(recover()); got != want {
+			t.Errorf("panics with %s, want %s", got, want)
+		}
+	}()
+	httplimit.Middleware(l, nil)
+}
+
+// tenants is a limiter of one request a minute for each tenant.
+func tenants() *core.Limiter {
+	return core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "tenant", Key: keyfuncs.PathValue("tenant"), Limits: []core.Limit{core.PerMinute(1)}}}}))
+}
+
+func ExamplePathValues() {
+	// vars is what a router has instead of http.Request.PathValue, such as gorilla's mux.Vars.
+	vars := func(r *http.Request) map[string]string { return map[string]string{"tenant": r.URL.Query().Get("of")} }
+
+	hello := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = fmt.Fprint(w, "hello, ", r.PathValue("tenant"))
+	})
+	app := httplimit.PathValues(vars)(httplimit.Middleware(tenants())(hello))
+	for _, target := range []string{"/?of=acme", "/?of=other", "/?of=acme"} {
+		rec := httptest.NewRecorder()
+		app.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, target, nil))
+		if rec.Code != http.StatusOK {
+			rec.Body.Reset()
+		}
+		fmt.Println(rec.Code, rec.Body)
+	}
+	// Output:
+	// 200 hello, acme
+	// 200 hello, other
+	// 429
+}
+
+func TestPathValuesPanicsWithoutAFunction(t *testing.T) {
+	defer func() {
+		const want = "httplimit: PathValues: vars is nil: pass a function such as gorilla's mux.Vars"
+		if got := fmt.Sprint(recover()); got != want {
+			t.Errorf("panics with %s", got)
+		}
+	}()
+	httplimit.PathValues(nil)
 }

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 )
 
 // A grant gives back exactly as many hits as it says, up to the whole quota, and a key
@@ -88,6 +89,96 @@ func TestAGrantOfASlidingWindowAddsNoHits(t *testing.T) {
 		m.Grant(w, now0, 3)
 		if after := loadCell(w); after.a > before.a || after.b > before.b {
 			t.Errorf("%+v becomes %+v", before, after)
+		}
+	}
+}
+
+// The end of a window belongs to the next one: a hit from then is not taken out of it.
+func TestARefundOfTheNextWindowsFirstInstant(t *testing.T) {
+	m := New(Limit{Quota: 5, Capacity: 5, Window: Day, Algorithm: Calendar, Zone: time.UTC})
+	w := make([]uint64, cellWords)
+	m.Charge(w, now0, 3)
+	c := loadCell(w)
+	for _, row := range []struct {
+		at   int64
+		want uint32
+	}{{c.t - 1, 3}, {c.t, 2}, {c.end() - 1, 2}, {c.end(), 3}} {
+		c.store(w)
+		m.Refund(w, now0, row.at, 0, 1)
+		if got := loadCell(w).a; got != row.want {
+			t.Errorf("a refund from %d µs after the start: %d hits, want %d", row.at-c.t, got, row.want)
+		}
+	}
+}
+
+// What a clock that was far ahead has charged is a full bucket of the quota that it was charged
+// with, for whatever quota asks.
+func TestAFarDebtIsAFullBucketOfItsOwnQuota(t *testing.T) {
+	m := New(Limit{Quota: 10, Capacity: 10, Window: hour, Algorithm: TokenBucket})
+	high := m.With(100)
+	charged := make([]uint64, cellWords)
+	high.Charge(charged, now0+10*hour, 100)
+	for _, asks := range []Meter{m, high} {
+		w := slices.Clone(charged)
+		asks.Advance(w, now0)
+		got := loadCell(w)
+		if want := wideMul(hour, 100); got.debt(now0) != want {
+			t.Errorf("quota %d: a debt of %v, want %v", asks.Quota(), got.debt(now0), want)
+		}
+	}
+}
+
+// The burst of a quota does not depend on the quotas in between, however they are
+// rounded.
+func TestABurstIsInProportionToTheLimit(t *testing.T) {
+	for _, l := range []Limit{
+		{Quota: 3, Capacity: 7, Window: hour, Algorithm: TokenBucket},
+		{Quota: 1, Capacity: 36_500, Window: hour, Algorithm: TokenBucket},
+		{Quota: 7, Capacity: 3, Window: hour, Algorithm: TokenBucket},
+		{Quota: 0, Capacity: 0, Window: hour, Algorithm: TokenBucket},
+		{Quota: 5, Capacity: 5, Window: hour, Algorithm: SlidingWindow},
+	} {
+		m := New(l)
+		quotas := []int64{0, 1, 2, 3, 7, 10, MaxCount}
+		for _, first := range quotas {
+			for _, second := range quotas {
+				direct, between := m.With(second), m.With(first)
+				if got := between.With(second); got != direct {
+					t.Errorf("%+v: with a quota of %d by one of %d: %+v, want %+v", l, second, first, got, direct)
+				}
+			}
+		}
+		if got := m.With(l.Quota); got != m {
+			t.Errorf("%+v: with its own quota: %+v", l, got)
+		}
+	}
+}
+
+// A decision with a quota of its own leaves the debt of a token bucket as it is,
+// also if the burst of that quota is rounded.
+func TestALookWithAnotherQuotaChangesNothing(t *testing.T) {
+	m := New(Limit{Quota: 1, Capacity: 7, Window: hour, Algorithm: TokenBucket})
+	w := make([]uint64, cellWords)
+	m.Charge(w, now0, 6)
+	before := [2]uint64{w[0], w[1]}
+	for _, quota := range []int64{1, 2, 1000, MaxCount} {
+		other := m.With(quota)
+		if other.Advance(w, now0); [2]uint64{w[0], w[1]} != before {
+			t.Fatalf("a look with a quota of %d has changed the state", quota)
+		}
+	}
+	if left := m.Remaining(w, now0); left != 1 {
+		t.Errorf("%d left, want 1", left)
+	}
+}
+
+// A charge to a token bucket with a quota of 0 and a burst changes nothing.
+func TestAChargeToABucketWithoutAQuota(t *testing.T) {
+	m := New(Limit{Quota: 0, Capacity: 3, Window: hour, Algorithm: TokenBucket})
+	for _, cost := range []int64{1, 3, 4, MaxCount} {
+		w := make([]uint64, cellWords)
+		if m.Charge(w, now0, cost); w[0] != 0 || w[1] != 0 {
+			t.Errorf("a charge of %d: state %v", cost, w)
 		}
 	}
 }

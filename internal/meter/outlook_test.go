@@ -2,7 +2,9 @@ package meter
 
 import (
 	"fmt"
+	"math/big"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -123,4 +125,295 @@ func randomLimit(r *rand.Rand) Limit {
 		l.Window, l.Zone = []int64{Day, Week, Month}[r.IntN(3)], randomZone(r)
 	}
 	return l
+}
+
+// The arithmetic of a token bucket in 64 bits agrees with that in 128 bits, for
+// limits up to those at which the 64 bits end.
+func TestATokenBucketIn64BitsAgreesWith128(t *testing.T) {
+	seed := rand.Uint64()
+	r := rand.New(rand.NewPCG(seed, 0))
+	fits := func(window, n int64) bool { return window <= (1<<61)/n }
+	narrow := 0
+	for range 3000 {
+		l := Limit{Quota: 1 + r.Int64N(1<<r.IntN(31)), Window: 1000 + r.Int64N(1<<(10+r.IntN(34))), Algorithm: TokenBucket, Capacity: 1 + r.Int64N(1<<r.IntN(31))}
+		if r.IntN(3) == 0 { // just at the end
+			l.Quota, l.Capacity = MaxCount, MaxCount
+			l.Window = (1<<61)/MaxCount + r.Int64N(3) - 1
+		}
+		if Less(l.Quota, maxRefill, l.Window, l.Capacity) {
+			continue // package core refuses it
+		}
+		m := New(l)
+		if want := fits(m.window, max(m.capacity, m.quota)); m.narrow != want {
+			t.Fatalf("seed %d: %v: 64 bits %v, want %v", seed, l, m.narrow, want)
+		}
+		if !m.narrow {
+			continue
+		}
+		narrow++
+		wideMeter := m
+		wideMeter.narrow = false
+		a, b := make([]uint64, cellWords), make([]uint64, cellWords)
+		now := int64(now0)
+		for range 20 {
+			switch r.IntN(4) {
+			case 0:
+				now += r.Int64N(m.window + 1)
+			case 1:
+				now += r.Int64N(m.window/m.quota + 2)
+			case 2:
+				now -= r.Int64N(m.window/4 + 1)
+			}
+			cost := 1 + r.Int64N(m.capacity)
+			far, wideFar := m.Far(a, now), wideMeter.Far(b, now)
+			m.Advance(a, now)
+			wideMeter.Advance(b, now)
+			allowed, wideAllowed := m.Allows(a, now, cost), wideMeter.Allows(b, now, cost)
+			if far != wideFar || allowed != wideAllowed || loadCell(a) != loadCell(b) {
+				t.Fatalf("seed %d: %v, cost %d at %d: far %v, allowed %v, state %+v; in 128 bits %v, %v, %+v", seed, l, cost, now, far, allowed, loadCell(a), wideFar, wideAllowed, loadCell(b))
+			}
+			if r.IntN(5) == 0 { // a charge that nobody has admitted
+				cost, allowed = 1+r.Int64N(1<<r.IntN(32)), true
+			}
+			if allowed {
+				m.Charge(a, now, cost)
+				wideMeter.Charge(b, now, cost)
+			}
+			if loadCell(a) != loadCell(b) {
+				t.Fatalf("seed %d: %v: a charge of %d at %d makes %+v, in 128 bits %+v", seed, l, cost, now, loadCell(a), loadCell(b))
+			}
+		}
+	}
+	if narrow < 500 {
+		t.Errorf("only %d limits were compared", narrow)
+	}
+}
+
+// Of a charge that has been paid off in part, a refund gives back the rest, and
+// nothing of what others have charged since.
+func TestATokenBucketRefundsWhatIsStillOwed(t *testing.T) {
+	m := New(Limit{Quota: 10, Capacity: 10, Window: 10 * second, Algorithm: TokenBucket})
+	for _, c := range []struct{ after, then, back, want int64 }{
+		{0, 0, 5, 10},          // nothing is paid off yet
+		{0, 0, 2, 7},           // a part of the charge
+		{3 * second, 5, 5, 5},  // two hits are still owed: 2 of 7
+		{4 * second, 5, 5, 5},  // one
+		{5 * second, 5, 5, 5},  // none
+		{9 * second, 10, 5, 0}, // long ago
+		{3 * second, 0, 5, 10},
+	} {
+		w := make([]uint64, cellWords)
+		m.Charge(w, now0, 5)
+		reset := resetOf(&m, w, now0)
+		now := now0 + c.after
+		m.Advance(w, now)
+		m.Charge(w, now, c.then)
+		m.Refund(w, now, now0, reset, c.back)
+		if got := m.Remaining(w, now); got != c.want {
+			t.Errorf("%d s after a charge of 5, and another one of %d, a refund of %d leaves %d, want %d", c.after/second, c.then, c.back, got, c.want)
+		}
+	}
+}
+
+// The burst at another quota is rounded down, so that a debt is far sooner than at the own quota.
+func TestADebtAtAnotherQuotaWithARoundedBurst(t *testing.T) {
+	m := New(Limit{Quota: 2, Capacity: 3, Window: hour, Algorithm: TokenBucket})
+	for _, row := range []struct {
+		quota uint32
+		ahead int64
+		far   bool
+	}{
+		{3, hour + 4*hour/3 - 1, false}, {3, hour + 4*hour/3, true}, // a burst of 4.5 hits is one of 4
+		{2, hour + 3*hour/2 - 1, false}, {2, hour + 3*hour/2, true},
+	} {
+		w := make([]uint64, cellWords)
+		cell{t: now0 + row.ahead, b: row.quota}.store(w)
+		if got := m.Far(w, now0); got != row.far {
+			t.Errorf("at a quota of %d, %d µs ahead: far %v, want %v", row.quota, row.ahead, got, row.far)
+		}
+	}
+}
+
+// A debt at another quota is far if it is a window ahead of the burst at that quota.
+func TestADebtAtAnotherQuotaThatIsFar(t *testing.T) {
+	m := New(Limit{Quota: 5, Capacity: 5, Window: hour, Algorithm: TokenBucket})
+	for ahead, want := range map[int64]bool{hour: false, 2*hour - 1: false, 2 * hour: true, 3 * hour: true} {
+		w := make([]uint64, cellWords)
+		cell{t: now0 + ahead, b: 50}.store(w) // 50 an hour, and a burst of 50
+		if got := m.Far(w, now0); got != want {
+			t.Errorf("%d µs ahead: far %v, want %v", ahead, got, want)
+		}
+	}
+}
+
+func TestWideArithmeticIsExact(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	number := func() int64 { return r.Int64() >> r.IntN(63) }
+	toBig := func(x wide) *big.Int {
+		n := new(big.Int).SetUint64(x.hi)
+		return n.Add(n.Lsh(n, 64), new(big.Int).SetUint64(x.lo))
+	}
+	for range 100_000 {
+		a, b, c := number(), number(), number()
+		x, y := wideMul(a, b), wideMul(c, c)
+		if got, want := toBig(x), new(big.Int).Mul(big.NewInt(a), big.NewInt(b)); got.Cmp(want) != 0 {
+			t.Fatalf("%d × %d = %v", a, b, got)
+		}
+		if got, want := toBig(x.add(y)), new(big.Int).Add(toBig(x), toBig(y)); got.Cmp(want) != 0 {
+			t.Fatalf("%v + %v = %v", x, y, got)
+		}
+		if want := new(big.Int).Sub(toBig(x), toBig(y)); want.Sign() >= 0 && toBig(x.sub(y)).Cmp(want) != 0 || want.Sign() < 0 && !x.sub(y).zero() {
+			t.Fatalf("%v − %v = %v", x, y, x.sub(y))
+		}
+		if x.less(y) != (toBig(x).Cmp(toBig(y)) < 0) {
+			t.Fatalf("%v < %v", x, y)
+		}
+		if d := max(b, c) + 1; d > 0 && x.hi < uint64(d) {
+			q, rem := new(big.Int).QuoRem(toBig(x), big.NewInt(d), new(big.Int))
+			if q.IsInt64() {
+				if gq, gr := x.div(d); gq != q.Int64() || gr != rem.Int64() || mulDiv(a, b, d) != gq {
+					t.Fatalf("%v / %d = %d, rest %d", x, d, gq, gr)
+				}
+			}
+		}
+		if d := c>>1 + 1; floorDiv(-a, d) != new(big.Int).Div(big.NewInt(-a), big.NewInt(d)).Int64() {
+			t.Fatalf("%d / %d = %d", -a, d, floorDiv(-a, d))
+		}
+	}
+}
+
+// A clock that is behind a state by less than one window decides at the state's
+// time, counts waits from its own, charges at the state's time, and changes
+// nothing by looking.
+func TestADecisionIsMadeAtTheStoredTime(t *testing.T) {
+	seed := rand.Uint64()
+	r := rand.New(rand.NewPCG(seed, 0))
+	const start = now0
+	meters := everyAlgorithm(hour)
+	for round := range 2000 {
+		m := &meters[round%len(meters)]
+		fail := func(format string, args ...any) {
+			t.Helper()
+			t.Fatalf("seed %d, round %d, %v: %s", seed, round, m.algorithm, fmt.Sprintf(format, args...))
+		}
+		var w []uint64
+		if !m.Grows() {
+			w = make([]uint64, m.FixedWords())
+		}
+		now := int64(start)
+		charge := func(w []uint64, now int64) []uint64 {
+			longer := make([]uint64, max(len(w), m.Words(w, 1)))
+			m.Grow(longer, w)
+			m.Charge(longer, now, 1)
+			return longer
+		}
+		for range 1 + r.IntN(6) {
+			now += r.Int64N(m.window * 2 / 3)
+			m.Advance(w, now)
+			if m.Allows(w, now, 1) {
+				w = charge(w, now)
+			}
+		}
+		stored := now
+		if m.algorithm != TokenBucket {
+			stored = m.At(w, 0)
+		}
+		latest := stored // of the times in the state
+		if m.algorithm == Lockout {
+			c := loadLockout(w)
+			latest = max(stored, c.until-c.last(m))
+		}
+		if latest-stored >= m.window-1 {
+			continue
+		}
+		behind := stored - 1 - r.Int64N(m.window-1-(latest-stored))
+		there, here := slices.Clone(w), slices.Clone(w)
+		m.Advance(there, stored)
+		m.Advance(here, behind)
+		if m.Far(w, behind) {
+			fail("%d µs ahead is far", stored-behind)
+		}
+		if m.algorithm != TokenBucket { // whose debt is only larger
+			if a, b := m.Remaining(there, stored), m.Remaining(here, behind); a != b {
+				fail("%d remain, and %d at the stored time", b, a)
+			}
+			for cost := range m.capacity {
+				if a, b := m.Wait(there, stored, cost+1), m.Wait(here, behind, cost+1); a > 0 && a+stored != b+behind || (a == 0) != (b == 0) {
+					fail("cost %d: the wait is %d, and %d at the stored time, %d µs later", cost+1, b, a, stored-behind)
+				}
+			}
+			if a, b := m.At(there, stored), m.At(here, behind); a != b {
+				fail("decides at %d, and at %d at the stored time", b, a)
+			}
+			if a, b := charge(there, stored), charge(here, behind); fmt.Sprint(a) != fmt.Sprint(b) {
+				fail("a charge makes %v, and %v at the stored time", b, a)
+			}
+		}
+		m.Advance(here, stored)
+		if a, b := m.Remaining(there, stored), m.Remaining(here, stored); a != b {
+			fail("%d remain after a look by a clock that is behind, and %d before", b, a)
+		}
+		if m.algorithm != Lockout && m.algorithm != TokenBucket && !m.Far(w, stored-m.window) {
+			fail("a whole window ahead is not far")
+		}
+	}
+}
+
+// The whole burst, and twice the burst, which is the most that a charge leaves, is owed in full
+// if it was charged less than a window ahead. A whole window ahead, no more than the burst
+// is owed. In 64 bits and in 128.
+func TestAFullBucketAheadOfTheClock(t *testing.T) {
+	const charged = now0
+	for _, twice := range []bool{false, true} {
+		fullBucketAhead(t, charged, twice)
+	}
+}
+
+func fullBucketAhead(t *testing.T, charged int64, twice bool) {
+	t.Helper()
+	for _, l := range []Limit{
+		{Quota: 5, Capacity: 5, Window: hour, Algorithm: TokenBucket},
+		{Quota: 5, Capacity: 15, Window: hour, Algorithm: TokenBucket},
+		{Quota: MaxCount, Capacity: MaxCount, Window: maxWindow, Algorithm: TokenBucket},
+	} {
+		m := New(l)
+		full := make([]uint64, cellWords)
+		m.Charge(full, charged, m.capacity)
+		if twice {
+			m.Charge(full, charged, m.capacity)
+		}
+		burst := make([]uint64, cellWords)
+		m.Charge(burst, charged, m.capacity)
+		for _, ahead := range []int64{1, m.window / 2, m.window - 1} {
+			w := slices.Clone(full)
+			if m.Advance(w, charged-ahead); m.Far(full, charged-ahead) || !slices.Equal(w, full) {
+				t.Errorf("%v: a debt %d µs ahead is moved back", l, ahead)
+			}
+		}
+		w := slices.Clone(full)
+		if m.Advance(w, charged-m.window); !m.Far(full, charged-m.window) || resetOf(&m, w, charged-m.window) != resetOf(&m, burst, charged) {
+			t.Errorf("%v: a debt a window ahead is owed for %d µs, want %d", l, resetOf(&m, w, charged-m.window), resetOf(&m, burst, charged))
+		}
+	}
+}
+
+// Buckets without hits follow the clock, also back.
+func TestEmptyBucketsFollowTheClock(t *testing.T) {
+	m := New(Limit{Quota: 5, Capacity: 5, Window: hour, Precision: minute, Algorithm: BucketedWindow})
+	w := make([]uint64, m.Words(nil, 1))
+	const later, before = now0 + 10*minute, now0 - 10*minute
+	for _, at := range []int64{now0, later} {
+		m.Advance(w, at)
+		m.Charge(w, at, 1)
+	}
+	for _, at := range []int64{now0, later} {
+		m.Refund(w, later, at, 0, 1)
+	}
+	m.Advance(w, before)
+	m.Charge(w, before, 1)
+	if got, want := m.Expiry(w), floorTo(before, minute)+hour+minute; got != want || m.At(w, before) != before {
+		t.Errorf("a hit of the time %d counts until %d, want %d", before, got, want)
+	}
 }

@@ -1,11 +1,208 @@
 package fasthttprequest
 
 import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
 	"net"
+	"net/http"
+	"slices"
+	"strings"
 	"testing"
+	"time"
+	"unsafe"
 
 	"github.com/valyala/fasthttp"
+
+	"github.com/floodgate-go/floodgate/core"
 )
+
+// withLimit returns a request to an application with a limit for bodies.
+func withLimit(c *fasthttp.RequestCtx, limit int) *Request {
+	return &Request{fast: c, major: &Major{Bodies: func(Ctx) Bodies { return Bodies{Limit: limit} }}}
+}
+
+// A stream may have as many bytes as the application allows, and must have as many as the
+// request says.
+func TestTheLengthsOfStreams(t *testing.T) {
+	for _, row := range []struct {
+		text              string
+		length, limit     int
+		tooLong, readThen bool
+	}{
+		{text: "12345", length: 5, limit: 5},
+		{text: "12345", length: -1, limit: 5},
+		{text: "123456", length: 6, limit: 5, tooLong: true},
+		{text: "123456", length: -1, limit: 5, tooLong: true},
+		{text: "12345", length: 5}, {text: "12345", length: 5, limit: -1}, // the default
+		{text: "1234", length: 5, limit: 5, readThen: true},
+		{length: 0, limit: 5},
+		{length: -1, limit: 5, readThen: true},
+	} {
+		var c fasthttp.RequestCtx
+		c.Request.SetBodyStream(strings.NewReader(row.text), row.length)
+		body, err := withLimit(&c, row.limit).Body(100)
+		var bad *core.BadRequestError
+		if tooLong := errors.As(err, &bad); tooLong != row.tooLong || errors.Is(err, core.ErrBodyRead) != row.readThen {
+			t.Errorf("%+v: %v", row, err)
+		} else if err == nil && string(body) != row.text {
+			t.Errorf("%+v: %q", row, body)
+		}
+	}
+}
+
+// Whoever wants no bytes leaves a stream to the handler.
+func TestABodyThatNobodyWantsIsNotRead(t *testing.T) {
+	var c fasthttp.RequestCtx
+	stream := strings.NewReader("12345")
+	c.Request.SetBodyStream(stream, 5)
+	if body, err := withLimit(&c, 0).Body(0); len(body) > 0 || err != nil || stream.Len() != 5 {
+		t.Errorf("%q, %v, and %d bytes are left", body, err, stream.Len())
+	}
+}
+
+// A request without a body has no form, whatever its type says.
+func TestAMultipartRequestWithoutABody(t *testing.T) {
+	var c fasthttp.RequestCtx
+	c.Request.Header.SetContentType("multipart/form-data; boundary=x")
+	c.Request.Header.SetContentLength(0)
+	if body, err := withLimit(&c, 0).Body(9); len(body) > 0 || err != nil {
+		t.Errorf("%q, %v", body, err)
+	}
+}
+
+// A middleware before the limiter may add lines to the header of a chunked request.
+func TestLinesThatAMiddlewareAdds(t *testing.T) {
+	var c fasthttp.RequestCtx
+	header := &c.Request.Header
+	if err := header.Read(bufio.NewReader(strings.NewReader("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n"))); err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for i := range 3 {
+		line := fmt.Sprint(i)
+		header.Add("X-User", line)
+		want = append(want, line)
+		if got := withLimit(&c, 0).HeaderValues("X-User"); !slices.Equal(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+func TestARequestWithoutAHost(t *testing.T) {
+	var c fasthttp.RequestCtx
+	if got := withLimit(&c, 0).HeaderValues("Host"); got != nil {
+		t.Errorf("%q", got)
+	}
+}
+
+// reusing is a Ctx whose strings are parts of one buffer, which the next request overwrites.
+type reusing struct{ buffer []byte }
+
+func (c *reusing) text() string                    { return unsafe.String(&c.buffer[0], len(c.buffer)) }
+func (c *reusing) Next() error                     { return nil }
+func (c *reusing) Path(...string) string           { return c.text() }
+func (c *reusing) Method(...string) string         { return c.text() }
+func (c *reusing) Params(string, ...string) string { return c.text() }
+
+// A key function or a hook may keep what a request returns.
+func TestTextsOfARequestStay(t *testing.T) {
+	c := &reusing{}
+	var fast fasthttp.RequestCtx
+	r := &Request{fiber: c, fast: &fast, major: &Major{Methods: []string{"GET"}, Route: func(Ctx) string { return c.text() }}}
+	for name, read := range map[string]func() string{
+		"Path": r.Path, "Method": r.Method, "Route": r.Route, "PathValue": func() string { return r.PathValue("id") },
+	} {
+		c.buffer = []byte("first")
+		text := read()
+		copy(c.buffer, "other")
+		if text != "first" {
+			t.Errorf("%s was %q, and is %q after the buffer has been used again", name, "first", text)
+		}
+	}
+	c.buffer = []byte("GET")
+	method := r.Method()
+	copy(c.buffer, "PUT")
+	if method != "GET" {
+		t.Errorf("a known method is %q after the buffer has been used again", method)
+	}
+}
+
+// Another limiter, or an upstream of a proxy, has written RateLimit lines before.
+func TestHeadersOfOtherLimitersStay(t *testing.T) {
+	l := core.Must(core.New(core.Config{
+		Rules: []core.Rule{{Name: "k", Limits: []core.Limit{core.PerHour(1)}}},
+		Store: core.Must(core.NewMemory(core.MemoryConfig{Clock: func() time.Time { return time.Unix(1e9, 0) }})),
+	}))
+	take := func() core.Decision {
+		d, err := l.Take(context.Background(), 1, core.Hit{Rule: "k", Key: "a"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	allowed, denied := take(), take()
+	for _, name := range []string{"RateLimit", "RateLimit-Policy"} {
+		var c fasthttp.RequestCtx
+		c.Response.Header.Set(name, "theirs")
+		c.Response.Header.Set("Cache-Control", "public")
+		setHeaders(&c, &allowed)
+		setHeaders(&c, &denied)
+		for _, line := range []struct {
+			name   string
+			values []string
+		}{
+			{"RateLimit", []string{`"k";r=0;t=3600`, `"k";r=0;t=3600`}},
+			{"RateLimit-Policy", []string{`"k";q=1;w=3600`, `"k";q=1;w=3600`}},
+			{"Cache-Control", []string{"no-store"}},
+			{"Retry-After", []string{"3600"}},
+		} {
+			if line.name == name {
+				line.values = append([]string{"theirs"}, line.values...)
+			}
+			if got := texts(c.Response.Header.PeekAll(line.name)); !slices.Equal(got, line.values) {
+				t.Errorf("%s after theirs in %s: %q, want %q", line.name, name, got, line.values)
+			}
+		}
+	}
+}
+
+func texts(values [][]byte) (all []string) {
+	for _, v := range values {
+		all = append(all, string(v))
+	}
+	return all
+}
+
+// A hook may take a value from the client.
+func TestNoValueOfADenialBeginsAnotherLine(t *testing.T) {
+	for _, name := range []string{"Content-Type", "content-type", "X-Reason"} {
+		for _, end := range []string{"\n", "\r", "\r\n"} {
+			var c fasthttp.RequestCtx
+			setDenialHeader(&c, core.Denial{Header: []core.Header{{Name: name, Value: "text/plain" + end + "X-Made-Up: 1"}}}, false)
+			if got := string(c.Response.Header.Peek(name)); got != "text/plain"+spaces(len(end))+"X-Made-Up: 1" {
+				t.Errorf("%s with %q: %q", name, end, got)
+			}
+		}
+	}
+}
+
+func spaces(n int) string { return "  "[:n] }
+
+func TestADenialHasNoHeadersOfAnotherBody(t *testing.T) {
+	var c fasthttp.RequestCtx
+	for _, name := range []string{"ETag", "Last-Modified", "X-Other"} {
+		c.Response.Header.Set(name, "1")
+	}
+	deny(&c, core.Denial{Status: http.StatusTooManyRequests, Header: []core.Header{{Name: "Content-Type", Value: "text/plain"}}})
+	for name, want := range map[string]string{"ETag": "", "Last-Modified": "", "X-Other": "1", "Content-Type": "text/plain"} {
+		if got := string(c.Response.Header.Peek(name)); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+}
 
 // A key function or a hook may keep the text of an address.
 func TestTextsOfAddressesStay(t *testing.T) {
@@ -27,6 +224,38 @@ func TestTextsOfAddressesStay(t *testing.T) {
 	for i, a := range addrs {
 		if texts[i] != a.String() {
 			t.Fatalf("address %d: %q, want %q", i, texts[i], a)
+		}
+	}
+}
+
+func TestWhichConnectionsAreClosed(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close() //nolint:errcheck // of a test
+	dial := func() net.Conn {
+		c, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		return c
+	}
+	gone, goneTLS := dial(), tls.Client(dial(), &tls.Config{}) //nolint:gosec // nothing is sent
+	_, _ = gone.Close(), goneTLS.NetConn().Close()
+	pipe, _ := net.Pipe()
+	_ = pipe.Close()
+	for name, row := range map[string]struct {
+		conn net.Conn
+		want bool
+	}{
+		"TCP": {dial(), false}, "TLS": {tls.Client(dial(), &tls.Config{}), false}, //nolint:gosec // nothing is sent
+		"TCP, closed": {gone, true}, "TLS, closed": {goneTLS, true},
+		"none": {nil, false}, "one that cannot tell": {pipe, false},
+	} {
+		if got := closed(row.conn); got != row.want {
+			t.Errorf("%s: closed is %v", name, got)
 		}
 	}
 }

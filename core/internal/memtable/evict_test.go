@@ -1,6 +1,8 @@
 package memtable
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -173,5 +175,323 @@ func TestTheLargestRuleAboveItsShareGivesAKeyUp(t *testing.T) {
 				t.Errorf("%s: table %d is not that of rule %d", name, i, want)
 			}
 		}
+	}
+}
+
+// The time until which a limit is known to deny is what its state says: after
+// charges, refunds, other quotas, and steps of the clock.
+func TestTheTimeUntilALimitDeniesIsThatOfItsState(t *testing.T) {
+	seed := rand.Uint64()
+	r := rand.New(rand.NewPCG(seed, 0))
+	known := map[string]int{}
+	for round := range 3000 {
+		now := int64(now0)
+		ts := New(10, 0)
+		limits := []meter.Limit{
+			bucketed(1+r.Int64N(3), hour, minute*int64(1+r.IntN(6)*2)),
+			logOf(1 + r.Int64N(4)),
+			perDay(1 + r.Int64N(6)),
+		}
+		precision := limits[0].Precision
+		limits[0].Window = 3 * 7 * 2 * precision
+		if r.IntN(3) == 0 { // the first charge at the beginning of a bucket
+			now -= now % precision
+		}
+		limits = limits[:1+r.IntN(3)]
+		if r.IntN(2) == 0 && len(limits) > 1 {
+			limits[0], limits[1] = limits[1], limits[0]
+		}
+		b := bind(t, ts, limits...)
+		type charge struct {
+			at, cost int64
+			results  []meter.Result
+		}
+		var charged []charge
+		for step := range 40 {
+			var did string
+			switch r.IntN(12) {
+			default:
+				did = "take"
+				cost := r.Int64N(3)
+				if results, at, allowed := b.take(now, cost); allowed && cost > 0 {
+					charged = append(charged, charge{at, cost, results})
+				}
+			case 0, 1, 2:
+				now += r.Int64N(30 * minute)
+				did = "time passes"
+			case 3:
+				now -= r.Int64N(3 * hour)
+				did = "the clock is set back"
+				if r.IntN(2) == 0 { // to where a bucket begins
+					now -= now % precision
+				}
+			case 4:
+				now += r.Int64N(3 * hour)
+				did = "much time passes"
+			case 5:
+				did = "refund"
+				if len(charged) > 0 {
+					i := r.IntN(len(charged))
+					if c := charged[i]; b.open().Known() {
+						b.refund(now, c.at, c.cost, c.results)
+					}
+					charged = slices.Delete(charged, i, i+1)
+				}
+			case 6:
+				did = "other quotas"
+				limits = slices.Clone(limits)
+				limits[0].Quota = 1 + r.Int64N(5)
+				limits[0].Capacity = limits[0].Quota
+				if r.IntN(2) == 0 {
+					did, charged = "other limits", nil
+					if last := len(limits) - 1; limits[last].Algorithm == meter.SlidingWindow {
+						limits = limits[:last]
+					} else {
+						limits = append(limits, perDay(1+r.Int64N(6)))
+					}
+				}
+				next, err := b.Rebind([]Rule{{"r", limits}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				b = next
+			}
+			p := b.open()
+			if p.slot == nil {
+				continue
+			}
+			for i := range limits {
+				if p.table.deniedUntil(p.slot, i, now) > 0 {
+					known[limits[i].Algorithm.String()]++
+				}
+			}
+			if r.IntN(4) == 0 { // as a search for a key to evict does
+				p.table.weigh(p.slot, now)
+			}
+			denied, weight := p.table.weighed(p.at, now, true)
+			if !denied {
+				known["not denied"]++
+			}
+			got := fmt.Sprintf("denied %t, weight %d", denied, weight)
+			denied, weight = p.table.weighed(p.at, now, false)
+			want := fmt.Sprintf("denied %t, weight %d", denied, weight)
+			if got != want {
+				t.Fatalf("seed %d, round %d, step %d, after %s: %v: %s, and by the states %s", seed, round, step, did, limits, got, want)
+			}
+		}
+	}
+	for _, what := range []string{"bucketed_window", "sliding_log", "not denied"} {
+		if known[what] == 0 {
+			t.Errorf("seed %d: %s: never met", seed, what)
+		}
+	}
+}
+
+// weighed is weigh of a slot, which stays as it is, with or without what is noted
+// of denials.
+func (t *table) weighed(i int, now int64, noted bool) (denied bool, weight int64) {
+	slot := slices.Clone(t.slot(i))
+	var blocks [][]uint64
+	for j := range t.layout.meters {
+		blocks = append(blocks, slices.Clone(t.state(t.slot(i), j)))
+	}
+	if !noted {
+		t.forgetDenied(t.slot(i))
+	}
+	denied, weight = t.weigh(t.slot(i), now)
+	copy(t.slot(i), slot)
+	for j := range blocks {
+		copy(t.state(t.slot(i), j), blocks[j])
+	}
+	return denied, weight
+}
+
+// A block ends at its time, and is then removed.
+func TestABlockIsOverAtItsEnd(t *testing.T) {
+	ts := New(100, 0)
+	b := bind(t, ts, perMinute(5))
+	p := b.open()
+	p.Block(now0+second, now0)
+	for _, row := range []struct{ now, want int64 }{{now0, now0 + second}, {now0 + second - 1, now0 + second}, {now0 + second, 0}} {
+		if got := p.BlockedUntil(row.now); got != row.want {
+			t.Errorf("at %d: blocked until %d, want %d", row.now-now0, got, row.want)
+		}
+	}
+	if n := ts.blocked.n.Load(); n != 0 || len(ts.blocked.until) != 0 {
+		t.Errorf("%d blocks are left", n)
+	}
+}
+
+// The block of a key that nobody asks for again is removed too: while there is one, each take looks
+// for its own.
+func TestABlockThatNobodyAsksForIsRemoved(t *testing.T) {
+	ts := New(100, 0)
+	b := bind(t, ts, perMinute(5))
+	gone := b.Place(0, []byte("gone\x00"))
+	gone.Block(now0+second, now0)
+	p := b.open()
+	for now := int64(now0); now < now0+minute; now += second {
+		p.BlockedUntil(now)
+	}
+	if n := ts.blocked.n.Load(); n != 0 {
+		t.Errorf("%d blocks are left", n)
+	}
+}
+
+// A table that has as many blocks as keys forgets the ones that are over, or the one that is over
+// first.
+func TestTheBlocksOfATableAreBounded(t *testing.T) {
+	key := func(b *Binding, k string) *Place { p := b.Place(0, []byte(k+"\x00")); return &p }
+	ts := New(3, 0)
+	b := bind(t, ts, perMinute(5))
+	for k, length := range map[string]int64{"a": minute, "b": second, "c": hour} {
+		key(b, k).Block(now0+length, now0)
+	}
+	for _, k := range []string{"a", "b", "c"} { // as many as there may be
+		if key(b, k).BlockedUntil(now0) == 0 {
+			t.Errorf("%s is not blocked", k)
+		}
+	}
+	key(b, "d").Block(now0+day, now0)
+	for k, want := range map[string]bool{"a": true, "b": false, "c": true, "d": true} {
+		if got := key(b, k).BlockedUntil(now0) != 0; got != want {
+			t.Errorf("%s is blocked: %t, want %t", k, got, want)
+		}
+	}
+	key(b, "e").Block(now0+hour, now0+minute) // a is over, so that there is room
+	for k, want := range map[string]bool{"c": true, "d": true, "e": true} {
+		if got := key(b, k).BlockedUntil(now0+minute) != 0; got != want {
+			t.Errorf("after a minute, %s is blocked: %t, want %t", k, got, want)
+		}
+	}
+}
+
+// A block that ends at once is none.
+func TestABlockOfNoLength(t *testing.T) {
+	ts := New(100, 0)
+	p := bind(t, ts, perMinute(5)).open()
+	if p.Block(now0, now0); len(ts.blocked.until) != 0 || ts.blocked.n.Load() != 0 {
+		t.Error("a block that is over is kept")
+	}
+}
+
+// A reset of all keys of a limiter ends its blocks, and those of no other limiter.
+func TestAResetOfAllEndsTheBlocksOfTheLimiter(t *testing.T) {
+	ts := New(100, 0)
+	b := bind(t, ts, perMinute(5))
+	other, err := ts.Bind("other", []Rule{{"r", []meter.Limit{perMinute(5)}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second time, the limiter has no block
+		if err := b.ResetAll(); err != nil {
+			t.Fatal(err)
+		}
+		b.open().Block(now0+second, now0)
+		other.open().Block(now0+second, now0)
+		if err := b.ResetAll(); err != nil {
+			t.Fatal(err)
+		}
+		if until, n := b.open().BlockedUntil(now0), ts.blocked.n.Load(); until != 0 || n != 1 {
+			t.Errorf("blocked until %d; %d blocks are left, want that of the other limiter", until, n)
+		}
+		if other.open().BlockedUntil(now0) == 0 {
+			t.Error("the key of another limiter is not blocked any more")
+		}
+	}
+}
+
+// A rule that has gone keeps no blocks.
+func TestARuleThatHasGoneIsNotBlocked(t *testing.T) {
+	ts := New(100, 0)
+	b := bind(t, ts, perMinute(5))
+	p := b.open()
+	p.layout.rule.retired.Store(true)
+	if p.Block(now0+second, now0); len(ts.blocked.until) != 0 {
+		t.Error("a rule that has gone is blocked")
+	}
+}
+
+// sweepAll sweeps as often as it takes to go through a shard, for a table that is
+// about to get a key.
+func (s *shard) sweepAll(ts *Tables, own *table, now int64) {
+	for _, t := range s.tables {
+		for range t.slots + 1 {
+			s.sweep(ts, own, now)
+		}
+	}
+}
+
+func TestTheSweepOpensTheSlotOfAKeyThatHasRecovered(t *testing.T) {
+	ts, b, _ := oneKey(t)
+	p := b.open()
+	ts.shards[0].sweepAll(ts, p.table, now0)
+	if p.table.open.has(p.at) {
+		t.Error("the slot of a key that is denied is open")
+	}
+	// The sliding window still has a part of the hits, but not all of them.
+	ts.shards[0].sweepAll(ts, p.table, now0+2*hour-minute)
+	if !p.table.open.has(p.at) || p.table.opens != 1 || ts.Len() != 1 {
+		t.Errorf("%d keys are held, of which %d have an open slot; want 1 and 1", ts.Len(), p.table.opens)
+	}
+}
+
+func TestTheSweepRemovesExpiredKeys(t *testing.T) {
+	ts, b, _ := oneKey(t)
+	p := b.open()
+	for _, c := range []struct {
+		at   int64
+		want int
+	}{{now0 + 2*hour - 1, 1}, {now0 + 2*hour, 0}} {
+		ts.shards[0].sweepAll(ts, p.table, c.at)
+		if ts.Len() != c.want || ts.Evicted() != 0 {
+			t.Errorf("after %v minutes %d keys are held, %d were evicted; want %d and 0", (c.at-now0)/minute, ts.Len(), ts.Evicted(), c.want)
+		}
+	}
+}
+
+// A slot that is opened again is weighed first. A sweep weighs as many keys as a
+// search for a key to evict.
+func TestTheSweepWeighsABoundedNumberOfKeys(t *testing.T) {
+	ts := New(100, 0)
+	b := bind(t, ts, bucketed(9, day, minute))
+	s := &ts.shards[0]
+	var own *table
+	for key := range byte(minHomes) { // most of them are in the slots of one sweep
+		p := b.Place(0, []byte{key})
+		p.open()
+		p.Insert(nil, now0)
+		var r meter.Result
+		p.Charge(0, meter.Own, now0, 1, &r)
+		own = p.table
+	}
+	for i := range own.slots {
+		own.deny(i)
+	}
+	s.turn, s.cursor = 0, 0
+	s.sweep(ts, own, now0)
+	if sample := own.layout.sample; sample != 1 || own.opens != sample {
+		t.Errorf("%d slots were opened, want 1, as %d keys are weighed to evict one", own.opens, sample)
+	}
+}
+
+func TestTheSweepGivesBackTheSlotsOfOtherRules(t *testing.T) {
+	ts := New(100, 0)
+	limits := []meter.Limit{perHour(2)}
+	b, err := ts.Bind("l", []Rule{{"own", limits}, {"other", limits}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tables []*table
+	for i := range 2 {
+		p := b.Place(i, []byte("k"))
+		p.open()
+		p.Insert(nil, now0)
+		tables = append(tables, p.table)
+	}
+	ts.shards[0].sweepAll(ts, tables[0], now0+3*hour)
+	if ts.Len() != 0 || tables[0].homes != minHomes || tables[1].homes != 0 || tables[1].words != nil {
+		t.Errorf("%d keys are held; the rule that is about to get one has %d homes, the other %d; want 0, %d and 0",
+			ts.Len(), tables[0].homes, tables[1].homes, minHomes)
 	}
 }

@@ -3,7 +3,11 @@ package memtable
 import (
 	"hash/maphash"
 	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
+	"unsafe"
 
 	"github.com/floodgate-go/floodgate/internal/meter"
 )
@@ -236,5 +240,244 @@ func TestAdopt(t *testing.T) {
 	}
 	if logs := table.blocks.classes[5]; logs.chunks != nil {
 		t.Error("the blocks of the limit that has gone are kept")
+	}
+}
+
+// A shard has 1,024 keys or more on average, unless it is the only one.
+func TestMaxKeysDecidesTheNumberOfShards(t *testing.T) {
+	for maxKeys, want := range map[int]int{
+		1: 1, 2048: 1, 2049: 2, 4096: 2, 4097: 4, 8192: 4, 8193: 8, 1_000_000: 512,
+	} {
+		if got := New(maxKeys, 0).Shards(); got != want {
+			t.Errorf("MaxKeys %d: %d shards, want %d", maxKeys, got, want)
+		}
+	}
+}
+
+// Two processors that use two shards do not share a cache line.
+func TestAShardFillsACacheLine(t *testing.T) {
+	if size := unsafe.Sizeof(shard{}); strconv.IntSize == 64 && size != 64 {
+		t.Errorf("a shard has %d bytes, want 64", size)
+	}
+}
+
+func TestCloseForgetsAllKeys(t *testing.T) {
+	ts := New(100, 0)
+	limits := []meter.Limit{perHour(2)}
+	b, err := ts.Bind("l", []Rule{{"without keys", limits}, {"with one", limits}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := b.Place(1, []byte("k\x00"))
+	p.open()
+	p.Insert(nil, now0)
+	for range 2 {
+		ts.Close()
+		if words, _ := ts.Words(); ts.Len() != 0 || ts.active.Load() != 0 || words != 0 {
+			t.Errorf("%d keys of %d rules are held, in %d words", ts.Len(), ts.active.Load(), words)
+		}
+	}
+	if b.open().table != nil {
+		t.Error("a key is found in closed tables")
+	}
+}
+
+// testBits returns bits for some slots, as slotBits and as a slice. The bits
+// are few if few is set.
+func testBits(r *rand.Rand, slots int, few bool) (b slotBits, model []bool) {
+	b, model = newSlotBits(slots), make([]bool, slots)
+	for i := range model {
+		if r.IntN(2) == 0 && (!few || r.IntN(50) == 0) {
+			b.set(i)
+			model[i] = true
+		}
+	}
+	return b, model
+}
+
+func (b slotBits) check(tb testing.TB, model []bool) {
+	tb.Helper()
+	for i, want := range model {
+		if b.has(i) != want {
+			tb.Fatalf("bit %d of %d is %t, want %t", i, len(model), b.has(i), want)
+		}
+	}
+}
+
+// The slots here end before, at and behind the end of a word.
+var slotNumbers = []int{1, 12, 63, 64, 65, 127, 128, 129, 200}
+
+func TestTheNextSetBitIsFound(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	for _, slots := range slotNumbers {
+		for round := range 20 {
+			b, model := testBits(r, slots, round%2 == 0)
+			for from := range slots + 1 {
+				want := slices.Index(model[from:], true)
+				if want >= 0 {
+					want += from
+				}
+				if got := b.next(from); got != want {
+					t.Fatalf("the first set bit of %d from %d on is %d, want %d", slots, from, got, want)
+				}
+			}
+		}
+	}
+}
+
+func TestBitsMoveWithTheSlots(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	for _, slots := range slotNumbers {
+		for i := range slots {
+			for _, end := range []int{i, i + r.IntN(slots-i), slots - 1} {
+				b, model := testBits(r, slots, false)
+				b.unset(end) // it is the bit of an empty slot
+				copy(model[i+1:end+1], model[i:end])
+				model[i] = false
+				b.moveUp(i, end)
+				b.check(t, model)
+			}
+			for _, end := range []int{i + 1, i + 1 + r.IntN(slots-i), slots} {
+				b, model := testBits(r, slots, false)
+				copy(model[i:end-1], model[i+1:end])
+				model[end-1] = false
+				b.moveDown(i, end)
+				b.check(t, model)
+			}
+		}
+	}
+}
+
+// texts are all texts of up to n of some characters.
+func texts(n int) []string {
+	all := []string{""}
+	for from := 0; n > 0; n-- {
+		end := len(all)
+		for _, s := range all[from:end] {
+			for _, c := range []string{"\x00", "\x01", "a"} {
+				all = append(all, s+c)
+			}
+		}
+		from = end
+	}
+	return all
+}
+
+// Keys are told apart by either half of the hash, so that one is enough if the other
+// is the same for all.
+func TestEitherHalfOfAHashTellsKeysApart(t *testing.T) {
+	h, places, checks := newHasher(), map[uint64]string{}, map[uint64]string{}
+	keys := texts(6)
+	for n := range 40 { // one byte after another is another one
+		for i := range n {
+			b := []byte(strings.Repeat("k", n))
+			b[i] = 'x'
+			keys = append(keys, string(b))
+		}
+	}
+	for _, key := range keys {
+		sum := h.sum([]byte(key))
+		for half, seen := range map[uint64]map[uint64]string{sum.place: places, sum.check: checks} {
+			if other, taken := seen[half]; taken && other != key {
+				t.Fatalf("%q and %q have the same half %x", key, other, half)
+			}
+			seen[half] = key
+		}
+	}
+	if again := newHasher(); again.seed == h.seed || again.check == h.check || again.factor == h.factor || again.factor%2 == 0 {
+		t.Error("two stores have the same seed")
+	}
+}
+
+// Keys of both kinds, with and without a zero byte at their end, are all
+// different.
+func TestDifferentKeysHaveDifferentHashes(t *testing.T) {
+	h, seen := newHasher(), map[keyHash]string{}
+	for i := range 50_000 {
+		for _, key := range []string{string(rune(i)), string(rune(i)) + "\x00", "\x00" + string(rune(i)) + "\x01"} {
+			sum := h.sum([]byte(key))
+			if other, taken := seen[sum]; taken && other != key {
+				t.Fatalf("%q and %q have the hash %x", key, other, sum)
+			}
+			seen[sum] = key
+		}
+	}
+}
+
+// An operation that was under way during a Rebind counts in its own limits,
+// wherever the table has them now.
+func TestAnOldLayoutFindsItsLimitsInANewTable(t *testing.T) {
+	old := bind(t, New(100, 0), perMinute(5), perDay(50), perHour(20))
+	old.take(now0, 1)
+	next, err := old.Rebind([]Rule{{"r", []meter.Limit{perDay(50), perMinute(5)}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	next.open() // the table takes the new layout over
+	now := now0 + 2*minute
+	for i := range int64(2) {
+		results, _, allowed := old.take(now, 1)
+		// The table has no state of the limit per hour any more.
+		for j, want := range []int64{5 - (i + 1), 50 - (i + 2), 19} {
+			if got := results[j].Remaining; !allowed || got != want {
+				t.Errorf("take %d, limit %d: allowed %t, %d left, want %d", i+1, j, allowed, got, want)
+			}
+		}
+	}
+	results, _, _ := next.take(now, 1)
+	if day, minute := results[0].Remaining, results[1].Remaining; day != 46 || minute != 2 {
+		t.Errorf("%d left per day, %d per minute, want 46 and 2", day, minute)
+	}
+}
+
+// The work of an eviction is bounded: the more limits and buckets a rule has,
+// the fewer keys are weighed.
+func TestFewerKeysAreWeighedIfWeighingIsExpensive(t *testing.T) {
+	for _, c := range []struct{ limits, buckets, want int }{
+		{limits: 1, want: 8},
+		{limits: 3, want: 8},
+		{limits: 4, want: 6},
+		{limits: 12, want: 2},
+		{limits: 25, want: 1},
+		{limits: 1, buckets: 60, want: 8},
+		{limits: 1, buckets: 10 * 64, want: 2},
+		{limits: 1, buckets: 24 * 60, want: 1},
+	} {
+		var limits []meter.Limit
+		for i := range int64(c.limits) {
+			limits = append(limits, sliding(5, hour+i))
+		}
+		if c.buckets > 0 {
+			limits[0] = bucketed(5, int64(c.buckets)*minute, minute)
+		}
+		if got := newLayout(&rule{}, limits, 1000).sample; got != c.want {
+			t.Errorf("%d limits, %d buckets: %d keys are weighed, want %d", c.limits, c.buckets, got, c.want)
+		}
+	}
+}
+
+func TestARuleGetsTheTableOfOneThatIsGone(t *testing.T) {
+	ts := New(100, 0)
+	b := bind(t, ts, perHour(5))
+	for i := range 10 {
+		b.take(now0, 1)
+		next, err := b.Rebind([]Rule{{strconv.Itoa(i), []meter.Limit{perHour(5)}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if next, err = next.Rebind(nil); err != nil {
+			t.Fatal(err)
+		}
+		if b, err = next.Rebind([]Rule{{"r", []meter.Limit{perHour(5)}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// A rule that comes while the one before is still there needs a second table.
+	if ts.ids != 2 || len(ts.freeIDs) != 1 {
+		t.Errorf("%d tables, of which %d have no rule; want 2 and 1", ts.ids, len(ts.freeIDs))
 	}
 }

@@ -3,6 +3,8 @@ package ginlimit_test
 import (
 	"bufio"
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -112,6 +114,112 @@ func TestTheOutcomeHasTheFirstStatusThatWasSent(t *testing.T) {
 		cancel()
 		if learnt.Status != row.status || learnt.Canceled != (row.status == core.StatusCanceled) || learnt.Panicked {
 			t.Errorf("%s: the limiter learns %+v, want %d", name, learnt, row.status)
+		}
+	}
+}
+
+// A test of a handler makes such a context.
+func TestAContextWithoutALimiterHasNoDecision(t *testing.T) {
+	c, _ := gin.CreateTestContext(httptest.NewRecorder())
+	if d, found := ginlimit.DecisionFrom(c); found || d.Allowed || ginlimit.SetCost(c, 1) {
+		t.Errorf("found %v", d)
+	}
+}
+
+// The handlers behind one that denies the request do not run.
+func TestADenialEndsTheChain(t *testing.T) {
+	l := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerMinute(1)}}}}))
+	ran := 0
+	e := gin.New()
+	e.GET("/", func(g *gin.Context) {
+		d, err := l.Take(g.Request.Context(), 1, core.Hit{Rule: "r", Key: "k"})
+		if err != nil {
+			t.Error(err)
+		}
+		if !d.Allowed {
+			ginlimit.Deny(g, d)
+		}
+	}, func(*gin.Context) { ran++ })
+	for _, want := range []int{200, 429} {
+		w := httptest.NewRecorder()
+		e.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
+		if w.Code != want {
+			t.Errorf("%d, want %d", w.Code, want)
+		}
+	}
+	if ran != 1 {
+		t.Errorf("the next handler ran %d times, want 1", ran)
+	}
+}
+
+// A middleware before the limiter writes the response, so that the limiter cannot
+// know its status.
+func TestAnErrorThatAnotherMiddlewareAnswersIsNoSuccess(t *testing.T) {
+	var got []int
+	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{
+		Name: "ip", Key: keyfuncs.Static("k"), Limits: []core.Limit{core.PerMinute(100)},
+		Counts: func(_ core.Request, o core.Outcome) bool { got = append(got, o.Status); return true },
+	}}}))
+	failed := errors.New("failed")
+	for name, row := range map[string]struct {
+		handler gin.HandlerFunc
+		want    int
+	}{
+		"an error":                            {func(c *gin.Context) { _ = c.Error(failed) }, 400},
+		"an error and a status":               {func(c *gin.Context) { _ = c.AbortWithError(http.StatusUnauthorized, failed) }, 401},
+		"an error and a status of the server": {func(c *gin.Context) { _ = c.AbortWithError(http.StatusBadGateway, failed) }, 502},
+		"an error that is noted for the log":  {func(c *gin.Context) { _ = c.Error(failed); c.String(http.StatusOK, "ok") }, 200},
+		"nothing":                             {func(*gin.Context) {}, 200},
+		"a status":                            {func(c *gin.Context) { c.Status(http.StatusNoContent) }, 204},
+	} {
+		got = nil
+		e := gin.New()
+		e.Use(func(c *gin.Context) { _ = c.Error(errors.New("of before")); c.Next() }, answerErrors)
+		e.GET("/", ginlimit.Middleware(limiter), row.handler)
+		e.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))
+		if len(got) != 1 || got[0] != row.want {
+			t.Errorf("%s: the outcome's status is %v, want %d", name, got, row.want)
+		}
+	}
+}
+
+func TestANilOptionIsNamed(t *testing.T) {
+	l := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "ip", Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.PerHour(1)}}}}))
+	defer func() {
+		const want = "ginlimit: an option is nil: write one such as ginlimit.OnDenied(f), or none"
+		if got := fmt.Sprint(recover()); got != want {
+			t.Errorf("panics with %s, want %s", got, want)
+		}
+	}()
+	ginlimit.Middleware(l, nil)
+}
+
+// After the request, the context has the writer that it had before the limiter, also if the handler panics.
+func TestTheWriterIsRestored(t *testing.T) {
+	counts := func(core.Request, core.Outcome) bool { return true }
+	l := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "all", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerHour(9)}, Counts: counts}}}))
+	restored := 0
+	e := gin.New()
+	e.Use(func(g *gin.Context) {
+		before := g.Writer
+		defer func() {
+			_ = recover()
+			if g.Writer == before {
+				restored++
+			}
+		}()
+		g.Next()
+	}, ginlimit.Middleware(l))
+	e.GET("/", func(g *gin.Context) {
+		if g.Query("panic") != "" {
+			panic("on purpose")
+		}
+		g.String(http.StatusOK, "yes")
+	})
+	for i, target := range []string{"/", "/?panic=1"} {
+		e.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, target, nil))
+		if restored != i+1 {
+			t.Errorf("%s: the context has another writer", target)
 		}
 	}
 }
