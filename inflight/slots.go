@@ -54,6 +54,7 @@ type slots struct {
 type shard struct {
 	mu   sync.Mutex
 	held map[string]*int64
+	free []*int64 // for other keys: a new one would be an allocation a request
 }
 
 func newSlots(c Config) *slots {
@@ -176,7 +177,11 @@ func (s *shard) take(key []byte, most int64) (held int64) {
 		if most <= 0 {
 			return -1
 		}
-		n = new(int64)
+		if last := len(s.free) - 1; last >= 0 {
+			n, s.free = s.free[last], s.free[:last]
+		} else {
+			n = new(int64)
+		}
 		s.held[string(key)] = n
 	}
 	if *n >= most {
@@ -192,5 +197,8 @@ func (s *shard) release(key []byte) {
 	n := s.held[string(key)]
 	if *n--; *n == 0 {
 		delete(s.held, string(key))
+		if len(s.free) < 16 {
+			s.free = append(s.free, n)
+		}
 	}
 }
