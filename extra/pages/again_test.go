@@ -187,6 +187,6 @@ func TestAPageWhoseAddressHasAPassword(t *testing.T) {
 	until(t, ctx, link+` === "live"`)
 	lookAt(t, ctx, "bob")
 	until(t, ctx, `document.querySelectorAll("#card-limits tr").length === 1`)
-	do(t, ctx, chromedp.Click("#card-ban"))
+	press(t, ctx, "#card-ban")
 	until(t, ctx, `document.getElementById("card-said").textContent === "Banned for 1 hour."`)
 }

@@ -2,6 +2,7 @@ package pages
 
 import (
 	"context"
+	"fmt"
 	"os/exec"
 	"testing"
 	"time"
@@ -72,6 +73,13 @@ func until(t *testing.T, ctx context.Context, expression string) {
 			t.Fatalf("never so: %s (%v)", expression, err)
 		}
 	}
+}
+
+// press presses a button by the page's own click: rows and cards move as events come, and a mouse
+// may miss them.
+func press(t *testing.T, ctx context.Context, selector string) {
+	t.Helper()
+	until(t, ctx, fmt.Sprintf("(button => button !== null && !button.disabled && (button.click(), true))(document.querySelector(%q))", selector))
 }
 
 // paint sets the width of the window and the user's preference of colours.

@@ -83,7 +83,7 @@ func TestAnInstanceDies(t *testing.T) {
 		t.Fatal("what the dead process has counted is lost")
 	}
 	lookAt(t, ctx, "carol")
-	do(t, ctx, chromedp.Click("#card-unblock"))
+	press(t, ctx, "#card-unblock")
 	until(t, ctx, `document.getElementById("card-said").textContent === "Unblocked."`)
 	eventually(t, "carol is let in", func() bool { return one.allows("carol") })
 }
@@ -92,7 +92,8 @@ func TestAnInstanceDies(t *testing.T) {
 func lookAt(t *testing.T, ctx context.Context, key string) {
 	t.Helper()
 	const form = `section[aria-label="api"] form` // the other limiter has a hidden one
-	do(t, ctx, chromedp.SetValue(form+` select`, "user"), chromedp.SetValue(form+` input`, key), chromedp.Click(form+` button`))
+	do(t, ctx, chromedp.SetValue(form+` select`, "user"), chromedp.SetValue(form+` input`, key))
+	press(t, ctx, form+` button`)
 	until(t, ctx, `document.getElementById("card").open`)
 }
 
@@ -113,11 +114,11 @@ func TestTheStoreDies(t *testing.T) {
 		t.Errorf("the page shows %d limits that it cannot know", rows)
 	}
 	_ = found(t, ctx, chromedp.Evaluate[string](`document.getElementById("card-said").textContent = ""`))
-	do(t, ctx, chromedp.Click("#card-unblock"))
+	press(t, ctx, "#card-unblock")
 	until(t, ctx, `document.getElementById("card-said").textContent === "the store failed: the log has the error"`)
 	shoot(t, ctx, "live-store")
 	server.Restart()
 	until(t, ctx, `[...document.querySelectorAll(".titled .soft")].some(e => / store operations/.test(e.textContent))`)
-	do(t, ctx, chromedp.Click("#card-look"))
+	press(t, ctx, "#card-look")
 	until(t, ctx, `document.querySelectorAll("#card-limits tr").length === 2`)
 }
