@@ -50,7 +50,11 @@ func enforce(spec *file.Spec, o *options) *enforcedFile {
 			p.wait = policy.Wait
 		}
 		for i := range policy.Rules {
-			p.rules = append(p.rules, &enforcedRule{&policy.Rules[i], o})
+			rule := &enforcedRule{&policy.Rules[i], o}
+			p.rules = append(p.rules, rule)
+			if rule.InFlight != nil {
+				f.slots = append(f.slots, slotRule{policy: p, rule: rule})
+			}
 		}
 		f.policies = append(f.policies, p)
 	}

@@ -8,62 +8,80 @@ import (
 	"github.com/floodgate-go/floodgate/policy/internal/words"
 )
 
-// slotRule is a rule with the field in-flight. Its limiter is one of its own: a request takes
-// the slots of all such rules that apply, then its hits, and gives the slots back if it is
-// denied.
+// slotRule is a rule with the field in-flight. It has a limiter of its own: see [Set.Check].
 type slotRule struct {
 	policy  *enforcedPolicy
 	rule    *enforcedRule
-	limiter *inflight.Limiter
+	limiter *inflight.Limiter // nil: the file is not in force yet
+}
+
+// slotsOf identifies the limiter of a rule with in-flight. A policy that counts in another
+// place gets another limiter.
+type slotsOf struct {
+	name   string
+	shared bool
 }
 
 // slotConfig returns the configuration of the limiter of a rule with in-flight.
-func (f *enforcedFile) slotConfig(p *enforcedPolicy, rule *enforcedRule) inflight.Config {
-	return inflight.Config{
+func (s *Set) slotConfig(f *enforcedFile, slot *slotRule) inflight.Config {
+	p, rule := slot.policy, slot.rule
+	c := inflight.Config{
 		Name: f.Name + "." + rule.Counters, Max: *rule.InFlight, Key: rule.identify,
 		Hooks: &hooks{enforcedFile: f}, Log: f.options.log, Observer: f.options.observer,
 		MaxWait: p.wait, MaxWaiters: f.Local.MaxWaitingOfKey, MaxWaitersTotal: f.Local.MaxWaiting,
 	}
+	switch store := f.options.store; {
+	case store == nil && p.Shared:
+		c.Store = s.shared.slots
+	case store != nil && store.Guarantees().Shared:
+		c.Store, _ = store.(inflight.Store)
+	}
+	return c
 }
 
-// buildSlots makes the limiters of the rules with in-flight, or changes those that there are.
-func (s *Set) buildSlots(m *mistakes, f *enforcedFile) {
-	for _, p := range f.policies {
-		for _, rule := range p.rules {
-			if rule.InFlight == nil {
-				continue
-			}
-			c := f.slotConfig(p, rule)
-			l := s.slots[c.Name]
-			var err error
-			if l != nil {
-				err = l.Reconfigure(c)
-			} else if c.Store, err = s.slotStore(p); err == nil {
-				l, err = inflight.New(c)
-			}
-			if err != nil {
-				m.add(p.At(), words.Reason(err), "")
-				return
-			}
-			s.slots[c.Name], f.byRule[c.Name] = l, p
-			f.slots = append(f.slots, slotRule{p, rule, l})
+// trySlots finds what is wrong with the rules with in-flight, without asking a store.
+func (s *Set) trySlots(m *mistakes, f *enforcedFile) {
+	for i := range f.slots {
+		c, p := s.slotConfig(f, &f.slots[i]), f.slots[i].policy
+		hint := "slots are named after the file and the rule"
+		if store := f.options.store; store != nil && store.Guarantees().Shared && c.Store == nil {
+			m.add(p.At(), fmt.Sprintf("in-flight: the store keeps no slots: %T", store), "give policy.WithStore a redisstore.Store")
+		}
+		if other := f.byRule[c.Name]; other != nil {
+			m.add(p.At(), "in-flight: the name "+c.Name+" is taken by the policy "+other.Name, hint)
+		}
+		f.byRule[c.Name] = p
+		c.Store, c.Observer = nil, nil
+		if _, err := inflight.New(c); err != nil {
+			m.add(p.At(), "in-flight: "+words.Reason(err), hint)
 		}
 	}
 }
 
-// slotStore returns the store that keeps the slots of a policy, nil for this process.
-func (s *Set) slotStore(p *enforcedPolicy) (inflight.Store, error) {
-	shared := s.shared.slots
-	if s.options.store != nil {
-		shared, _ = s.options.store.(inflight.Store)
+// buildSlots makes the limiters of the rules with in-flight, or changes those that there are:
+// slots that are held stay held.
+func (s *Set) buildSlots(f *enforcedFile) (err error) {
+	for i := range f.slots {
+		c := s.slotConfig(f, &f.slots[i])
+		of := slotsOf{c.Name, c.Store != nil}
+		l := s.slots[of]
+		if l != nil {
+			err = l.Reconfigure(c)
+		} else {
+			l, err = inflight.New(c)
+		}
+		if err != nil {
+			return err
+		}
+		s.slots[of], f.slots[i].limiter = l, l
 	}
-	if !p.Shared && s.options.store == nil || s.options.store != nil && !s.options.store.Guarantees().Shared {
-		return nil, nil
-	}
-	if shared == nil {
-		return nil, fmt.Errorf("%w: in-flight: the store keeps no slots (%T): give policy.WithStore a redisstore.Store, or write counting: local", core.ErrConfig, s.options.store)
-	}
-	return shared, nil
+	return nil
+}
+
+// applies reports whether a request takes a slot. A request that is denied by its address
+// takes none.
+func (s *slotRule) applies(q *request) bool {
+	return q.memo.asks(s.policy.Name) && s.policy.verdict(q) == matches && !s.policy.denies(q)
 }
 
 // heldSlots are the slots that a request holds: the note of its decision.
@@ -71,37 +89,21 @@ type heldSlots []heldSlot
 
 type heldSlot struct {
 	limiter  *inflight.Limiter
-	request  core.Request
 	decision core.Decision
 }
 
-func (held heldSlots) release() {
+func (held heldSlots) release(r core.Request) {
 	for _, h := range held {
-		h.limiter.Settle(h.request, h.decision, core.Outcome{})
+		h.limiter.Settle(r, h.decision, core.Outcome{})
 	}
 }
 
-// checkSlots takes the slots of a request. denied is the decision of a rule that has none left,
-// nil if there was one of each; then held are those that the request holds.
-func (f *enforcedFile) checkSlots(q *request) (held heldSlots, denied *core.Decision) {
-	taken := false
-	defer func() {
-		if !taken {
-			held.release()
-		}
-	}()
-	for _, s := range f.slots {
-		if !q.memo.asks(s.policy.Name) || s.policy.verdict(q) != matches || s.policy.denies(q) {
-			continue
-		}
-		d := s.limiter.Check(q)
-		if !d.Allowed {
-			return held, &d
-		}
-		if d.NeedsOutcome() {
-			held = append(held, heldSlot{s.limiter, q, d})
-		}
+// InFlight returns the limiters of the rules with the field in-flight, in the order of the
+// file. Each is named after the file and the rule, with a dot between.
+func (s *Set) InFlight() []*inflight.Limiter {
+	var all []*inflight.Limiter
+	for _, slot := range s.current.Load().slots {
+		all = append(all, slot.limiter)
 	}
-	taken = true
-	return held, nil
+	return all
 }

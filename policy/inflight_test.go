@@ -1,6 +1,9 @@
 package policy_test
 
 import (
+	"context"
+	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -100,9 +103,11 @@ func TestInFlightOfAChangedFile(t *testing.T) {
 	r.held(0)
 }
 
-// A store that keeps slots shares them; one that does not is a mistake.
+// A store that keeps slots shares them, also if the file has moved a policy into it. A store
+// that does not is a mistake.
 func TestInFlightInAStore(t *testing.T) {
-	client := redis.NewClient(&redis.Options{Addr: redistest.Start(t).Addr})
+	server := redistest.Start(t)
+	client := redis.NewClient(&redis.Options{Addr: server.Addr})
 	defer client.Close() //nolint:errcheck // the test is over
 	var sets [2]running
 	for i := range sets {
@@ -118,6 +123,26 @@ func TestInFlightInAStore(t *testing.T) {
 	end()
 	sets[1].begin("/", true)()
 
+	const file = "name: moves\nstore: {redis: {address: '%s'}}\npolicies: [{name: a, in-flight: 1, counting: %s}]"
+	for i, counting := range []string{"shared", "local"} {
+		s, err := policy.Parse("limits.yaml", fmt.Appendf(nil, file, server.Addr, counting), policy.AnotherInstance())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close() //nolint:errcheck // the test is over
+		sets[i] = running{t, s}
+	}
+	ends := []func(){sets[0].begin("/", true), sets[1].begin("/", true)}
+	if err := sets[1].set.Replace(fmt.Appendf(nil, file, server.Addr, "shared")); err != nil {
+		t.Fatal(err)
+	}
+	sets[1].begin("/", false)
+	ends[0]()
+	end = sets[1].begin("/", true)
+	sets[0].begin("/", false)
+	end()
+	ends[1]()
+
 	_, err := policy.Parse("limits.yaml", []byte("policies: [{name: a, in-flight: 1}]"), policy.WithStore(noSlots{core.Must(core.NewMemory(core.MemoryConfig{}))}))
 	if len(policy.Errors(err)) != 1 || !strings.Contains(err.Error(), "keeps no slots") {
 		t.Errorf("of a store without slots: %v", err)
@@ -131,4 +156,135 @@ func (s noSlots) Guarantees() core.Guarantees {
 	g := s.Memory.Guarantees()
 	g.Shared = true
 	return g
+}
+
+// A request that ends by a panic or by its client holds no slot.
+func TestInFlightOfRequestsThatEnd(t *testing.T) {
+	for name, test := range map[string]struct {
+		file, path string
+		opts       []policy.Option
+	}{
+		"the key of the second slot": {
+			"policies: [{name: a, in-flight: 3}, {name: b, key: user, in-flight: 3}]", "/",
+			[]policy.Option{policy.WithUser(func(core.Request) string { panic("no session") })},
+		},
+		"the key of a limit": {
+			"policies: [{name: a, in-flight: 3}, {name: b, key: user, limits: 1/h}]", "/",
+			[]policy.Option{policy.WithUser(func(core.Request) string { panic("no session") })},
+		},
+		"OnDisallowed of the dry run": {
+			"policies: [{name: a, in-flight: 3, limits: 9/h}, {name: b, limits: 0/h, dry-run: true}]", "/",
+			[]policy.Option{policy.OnDisallowed(func(core.Request, core.Decision, core.Denial) core.Denial { panic("no log") })},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := policy.Parse("limits.yaml", []byte(test.file), append(test.opts, policy.Log(slog.New(slog.DiscardHandler)))...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close() //nolint:errcheck // the test is over
+			func() {
+				defer func() { _ = recover() }()
+				if d := s.Check(floodgatetest.NewRequest("GET", test.path)); d.Allowed {
+					t.Errorf("is allowed: %v", d)
+				}
+			}()
+			running{t, s}.held(0)
+		})
+	}
+
+	s, err := policy.Parse("limits.yaml", []byte("policies: [{name: a, key: path, in-flight: 1}, {name: b, in-flight: 1, wait: 1m}]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close() //nolint:errcheck // the test is over
+	r := running{t, s}
+	end := r.begin("/", true)
+	ctx, hangUp := context.WithCancel(t.Context())
+	hangUp()
+	if d := s.Check(floodgatetest.NewRequest("GET", "/other", floodgatetest.Context(ctx))); d.Allowed {
+		t.Errorf("of a client that has gone: %v", d)
+	}
+	r.held(2)
+	end()
+	r.held(0)
+}
+
+// The cost of a request is that of its limits: a request takes one slot.
+func TestInFlightAndSetCost(t *testing.T) {
+	s, err := policy.Parse("limits.yaml", []byte("policies: [{name: a, match: {paths: [/a]}, in-flight: 5}, {name: b, match: {paths: [/b]}, in-flight: 5, cost: 4, limits: 10/h}]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close() //nolint:errcheck // the test is over
+	for path, settles := range map[string]bool{"/a": false, "/b": true} {
+		q := floodgatetest.NewRequest("GET", path)
+		d := s.Check(q)
+		if got := d.SetCost(7); got != settles {
+			t.Errorf("%s: SetCost: %t", path, got)
+		}
+		running{t, s}.held(1)
+		s.Settle(q, d, core.Outcome{Status: 200})
+		running{t, s}.held(0)
+	}
+	if d, err := s.Limiter().Take(t.Context(), 0, core.Hit{Rule: "b"}); err != nil || d.Remaining != 3 {
+		t.Errorf("after a cost of 7: %v, %v", d, err)
+	}
+}
+
+// A dry run beside slots denies nothing, and Only applies the slots of its policies.
+func TestInFlightBesideOthers(t *testing.T) {
+	s, err := policy.Parse("limits.yaml", []byte("policies: [{name: a, in-flight: 1}, {name: b, limits: 0/h, dry-run: true}, {name: c, in-flight: 1}]"), policy.Log(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close() //nolint:errcheck // the test is over
+	only, err := s.Only("c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := floodgatetest.NewRequest("GET", "/")
+	d := only.Check(q)
+	running{t, s}.held(1)
+	if only.Check(q).Allowed || s.Check(q).Allowed {
+		t.Error("the slot of c is held twice")
+	}
+	only.Settle(q, d, core.Outcome{Status: 200})
+	running{t, s}.held(0)
+	running{t, s}.begin("/", true)()
+	if got := s.DryRun().Stats().DryRun; got != 1 {
+		t.Errorf("the dry run would have denied %d requests, want 1", got)
+	}
+}
+
+// After a file with a mistake nothing has changed; a policy that comes back finds its slots.
+func TestInFlightOfAFileWithAMistake(t *testing.T) {
+	const one = "policies: [{name: a, in-flight: 1}, {name: b, limits: 1/h}]"
+	s, err := policy.Parse("limits.yaml", []byte(one))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close() //nolint:errcheck // the test is over
+	r := running{t, s}
+	end := r.begin("/", true)
+	for name, text := range map[string]string{
+		"too long":   "policies: [{name: a, in-flight: 2}, {name: b, limits: 9/h}, {name: " + strings.Repeat("n", 64) + ", in-flight: 1}]",
+		"same names": "policies: [{name: a, in-flight: 2}, {name: b, limits: 9/h}, {name: policies, rules: [{name: a, limits: 1/h}]}]",
+	} {
+		if err := s.Replace([]byte(text)); err == nil || !strings.Contains(err.Error(), "in-flight: ") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if got := s.Policies()[1].Rules[0].Limits[0].Quota; got != 1 {
+		t.Errorf("a quota of %d is in force", got)
+	}
+	r.begin("/", false)
+	for _, text := range []string{"policies: [{name: b, limits: 5/h}]", one} {
+		if err := s.Replace([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.begin("/", false)
+	end()
+	r.held(0)
 }

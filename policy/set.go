@@ -39,10 +39,10 @@ type Set struct {
 	tried   []byte     // the file's text that was last tried, in force or rejected
 	shared  opened     // the zero value if the file has no store
 	local   *core.Memory
-	places  *places                      // over shared and local; nil if there is one store
-	slots   map[string]*inflight.Limiter // of the rules with in-flight, by name
-	wanted  map[string]bool              // names that Only was asked for
-	warned  map[string]bool              // warnings that have been logged
+	places  *places                       // over shared and local; nil if there is one store
+	slots   map[slotsOf]*inflight.Limiter // of the rules with in-flight, also of former files
+	wanted  map[string]bool               // names that Only was asked for
+	warned  map[string]bool               // warnings that have been logged
 	closed  bool
 	watcher *watcher // nil: none
 }
@@ -73,7 +73,7 @@ func load(file, path string, text []byte, opts []Option) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Set{file: file, path: path, options: o, tried: text, wanted: map[string]bool{}, warned: map[string]bool{}, slots: map[string]*inflight.Limiter{}}
+	s := &Set{file: file, path: path, options: o, tried: text, wanted: map[string]bool{}, warned: map[string]bool{}, slots: map[slotsOf]*inflight.Limiter{}}
 	if err := s.Replace(text); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -158,7 +158,7 @@ func (s *Set) build(m *mistakes, f *enforcedFile) {
 		err = applied(&s.limiter, enforced)
 	}
 	if err == nil {
-		s.buildSlots(m, f)
+		err = s.buildSlots(f)
 	}
 	if err != nil {
 		field, hint := "policies", ""
@@ -204,6 +204,7 @@ func (s *Set) try(m *mistakes, f *enforcedFile) {
 		return
 	}
 	whole, dry := f.configs(memory)
+	s.trySlots(m, f)
 	if len(dry.Rules) > 0 && len(f.Name) > maxDryName {
 		m.field("name", fmt.Sprintf("%q: has %d characters, and a file with dry-run: true at most %d", f.Name, len(f.Name), maxDryName), "the dry run counts under this name and "+dryRunSuffix)
 		return
@@ -304,36 +305,36 @@ func (s *Set) Close() error {
 	return errors.Join(errs...)
 }
 
-// Check implements [core.Checker]. The decision is that of the limits. It is that of the field
-// in-flight if there is no slot, or if no limit applies.
-func (s *Set) Check(r core.Request) core.Decision {
-	return s.check(r, nil)
-}
+// Check implements [core.Checker]. A request takes a slot of each rule with in-flight that
+// applies, then its hits, and gives the slots back if it is denied. The decision is that of
+// the limits, or of the field in-flight if it denies the request or no limit applies.
+func (s *Set) Check(r core.Request) core.Decision { return s.check(r, nil) }
 
 func (s *Set) check(r core.Request, only []string) core.Decision {
 	q := &request{Request: r, memo: memo{only: only}}
-	f := s.current.Load()
-	if len(f.slots) == 0 {
-		return s.checkHits(q)
-	}
-	held, denied := f.checkSlots(q)
-	if denied != nil {
-		return *denied
-	}
-	kept := false
-	defer func() {
-		if !kept {
-			held.release()
+	var held heldSlots
+	defer func() { held.release(q) }() // a hook or a key function may panic
+	for _, slot := range s.current.Load().slots {
+		if !slot.applies(q) {
+			continue
 		}
-	}()
+		d := slot.limiter.Check(q)
+		if !d.Allowed {
+			return d
+		}
+		if d.NeedsOutcome() { // it has a slot
+			held = append(held, heldSlot{slot.limiter, d})
+		}
+	}
 	d := s.checkHits(q)
-	if d.Allowed && len(held) > 0 {
-		if d.Reason == core.ReasonNoRule { // that of a slot says how long the request has waited
-			d = held[len(held)-1].decision
-		}
-		d.SetNote(held)
-		kept = true
+	if !d.Allowed || len(held) == 0 {
+		return d
 	}
+	if d.Reason == core.ReasonNoRule {
+		d = held[len(held)-1].decision // it says how long the request has waited
+	}
+	d.SetNote(held)
+	held = nil // Settle releases them
 	return d
 }
 
@@ -364,10 +365,9 @@ func (s *Set) Deny(r core.Request, d core.Decision) core.Denial { return s.limit
 
 // Settle implements [core.Checker].
 func (s *Set) Settle(r core.Request, d core.Decision, o core.Outcome) {
-	if held, ok := d.Note().(heldSlots); ok {
-		held.release()
-	}
-	s.limiter.Settle(r, d, o)
+	held, _ := d.Note().(heldSlots)
+	held.release(r)
+	s.limiter.Settle(r, d, o) // does nothing if the decision is that of a slot
 }
 
 // Only returns a checker that applies only the named policies, for a program
@@ -436,16 +436,6 @@ type PolicyRule struct {
 	Name string
 	// Limits are the limits of each key.
 	Limits []core.Limit
-}
-
-// InFlight returns the limiters of the rules with the field in-flight, in the order of the
-// file. Each is named after the file and the rule, with a dot between.
-func (s *Set) InFlight() []*inflight.Limiter {
-	var all []*inflight.Limiter
-	for _, slot := range s.current.Load().slots {
-		all = append(all, slot.limiter)
-	}
-	return all
 }
 
 // Policies returns the policies that are in force, in the order of the file.
