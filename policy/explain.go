@@ -174,9 +174,9 @@ func calendar(l core.Limit) string {
 	return fmt.Sprintf("each %s of the calendar in %v", unit, l.Zone)
 }
 
-// Schema returns the JSON Schema (2020-12) of policy files, for editors that
-// complete and check them. It knows what a file looks like; [Parse] checks what is
-// in its expressions, limits and addresses, too.
+// Schema returns the JSON Schema (2020-12) of policy files, for editors that complete
+// and check them. It checks each field and the type of its value; [Parse] finds every
+// mistake.
 func Schema() []byte { return slices.Clone(file.Schema()) }
 
 // Reference returns a description of all fields of policy files in Markdown: the

@@ -9,12 +9,6 @@ import (
 	"github.com/floodgate-go/floodgate/policy/internal/words"
 )
 
-// The two spellings of a limit.
-var (
-	ownSpelling      = [2]string{"quota", "window"}
-	mulesoftSpelling = [2]string{"maximumRequests", "timePeriodInMilliseconds"}
-)
-
 // limitMapping returns the table of a limit that is written with its fields.
 func limitMapping() *mapping[core.Limit] {
 	var algorithm []word[core.Algorithm]
@@ -72,12 +66,13 @@ func limitMapping() *mapping[core.Limit] {
 				value: set(name(), func(l *core.Limit) *string { return &l.Name }),
 			},
 		},
-		rules: spellings{ownSpelling, mulesoftSpelling},
-		check: func(r *reader, m filled, l *core.Limit) {
-			if !m.fine {
+		together: "`quota` and `window` are given, or `maximumRequests` and `timePeriodInMilliseconds`.",
+		check: func(m filled, l *core.Limit) {
+			oneSpelling(m)
+			if !m.fine() {
 				return
 			}
-			if (l.Zone != nil || has(m.given, "maximumRequests")) && !has(m.given, "algorithm") {
+			if (l.Zone != nil || m.has("maximumRequests")) && !m.has("algorithm") {
 				l.Algorithm = core.FixedWindow
 			}
 			switch l.Window {
@@ -85,7 +80,7 @@ func limitMapping() *mapping[core.Limit] {
 				l.Window = core.Month
 			case core.Month:
 				if l.Zone != nil {
-					r.bad(m.value, "a window of 31 days is not a month", "write window: month")
+					m.r.bad(m.value, "a window of 31 days is not a month", "write window: month")
 					return
 				}
 			}
@@ -97,18 +92,18 @@ func limitMapping() *mapping[core.Limit] {
 				if l.Zone != nil && l.Algorithm == core.FixedWindow && !l.Aligned {
 					hint = "with zone, write window: day, week or month"
 				}
-				r.bad(m.value, words.Reason(err), hint)
+				m.r.bad(m.value, words.Reason(err), hint)
 			}
-			doubtZero(r, m, l)
+			doubtZero(m, l)
 		},
 	}
 }
 
 // doubtZero warns of a quota of 0.
-func doubtZero(r *reader, m filled, l *core.Limit) {
+func doubtZero(m filled, l *core.Limit) {
 	for _, name := range []string{"quota", "maximumRequests"} {
-		if has(m.given, name) && l.Quota == 0 {
-			r.doubt(m.given[name], "0: denies all requests", deniesAllHint)
+		if m.has(name) && l.Quota == 0 {
+			m.r.doubt(m.given[name], "0: denies all requests", deniesAllHint)
 		}
 	}
 }
@@ -142,29 +137,16 @@ func zone() kind[*time.Location] {
 	}}
 }
 
-// spellings says that both fields of one of two spellings are there.
-type spellings [2][2]string
-
-func (s spellings) holds(r *reader, v value, given map[string]value) bool {
-	own, ownWindow := has(given, s[0][0]), has(given, s[0][1])
-	other, otherWindow := has(given, s[1][0]), has(given, s[1][1])
+// oneSpelling notes a limit without both fields of one of the two spellings.
+func oneSpelling(m filled) {
+	quota, window := m.has("quota"), m.has("window")
+	requests, period := m.has("maximumRequests"), m.has("timePeriodInMilliseconds")
 	switch {
-	case (own || ownWindow) && (other || otherWindow):
-		r.bad(v, "has both spellings of a limit", "write "+s[0][0]+" and "+s[0][1]+", or "+s[1][0]+" and "+s[1][1])
-	case other != otherWindow:
-		r.bad(v, s[1][0]+" and "+s[1][1]+" are both needed", "")
-	case !other && (!own || !ownWindow):
-		r.bad(v, s[0][0]+" and "+s[0][1]+" are both needed", "")
-	default:
-		return true
+	case (quota || window) && (requests || period):
+		m.r.bad(m.value, "has both spellings of a limit", "write quota and window, or maximumRequests and timePeriodInMilliseconds")
+	case requests != period:
+		m.r.bad(m.value, "maximumRequests and timePeriodInMilliseconds are both needed", "")
+	case !requests && (!quota || !window):
+		m.r.bad(m.value, "quota and window are both needed", "")
 	}
-	return false
-}
-
-func (s spellings) schema() object {
-	return object{{"oneOf", []object{{{"required", s[0]}}, {{"required", s[1]}}}}}
-}
-
-func (s spellings) words() string {
-	return "`" + s[0][0] + "` and `" + s[0][1] + "` are given, or `" + s[1][0] + "` and `" + s[1][1] + "`."
 }

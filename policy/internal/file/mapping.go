@@ -60,20 +60,56 @@ func within[T, P any](fields []field[P], part func(*T) *P) []field[T] {
 
 // mapping is a mapping of known fields that is read into a T.
 type mapping[T any] struct {
-	name   string // see section
-	want   string // for messages: "a mapping with status and body"
-	about  string
-	fields []field[T]
-	rules  constraint // nil: none
+	name     string // see section
+	want     string // for messages: "a mapping with status and body"
+	about    string
+	fields   []field[T]
+	together string // for the reference: which fields need or exclude others; may be ""
 	// check checks the fields together; may be nil.
-	check func(r *reader, m filled, t *T)
+	check func(m filled, t *T)
 }
 
 // filled is a mapping that has been read.
 type filled struct {
 	value
-	given map[string]value
-	fine  bool // no problem has been noted so far
+	r      *reader
+	given  map[string]value
+	before int // the number of problems before the mapping
+}
+
+// has reports whether the mapping has a field.
+func (m filled) has(name string) bool { return has(m.given, name) }
+
+// fine reports whether no problem of the mapping has been noted.
+func (m filled) fine() bool { return len(m.r.errs) == m.before }
+
+// needs notes a field that is of no use without another one.
+func (m filled) needs(field, other, problem, hint string) {
+	if m.has(field) && !m.has(other) {
+		m.r.bad(m.given[field], problem, hint)
+	}
+}
+
+// one notes several fields that exclude each other, or that there is none of them unless
+// missing is "". It returns false if it has noted something.
+func (m filled) one(fields []string, severalHint, missing, missingHint string) bool {
+	found := slices.DeleteFunc(slices.Clone(fields), func(name string) bool { return !m.has(name) })
+	for i := 1; i < len(found); i++ {
+		m.r.bad(m.given[found[i]], found[i-1]+" and "+found[i]+" exclude each other", severalHint)
+	}
+	if len(found) == 0 && missing != "" {
+		m.r.bad(m.value, missing, missingHint)
+	}
+	return len(found) == 1 || len(found) == 0 && missing == ""
+}
+
+// excludes notes those of the others that the mapping has.
+func (m filled) excludes(others []string, problem, hint string) {
+	for _, name := range others {
+		if m.has(name) {
+			m.r.bad(m.given[name], problem, hint)
+		}
+	}
 }
 
 // read reads a mapping. It returns false if the value is no mapping.
@@ -98,11 +134,8 @@ func (m *mapping[T]) read(r *reader, v value, t *T) bool {
 			r.bad(v, "the field "+f.name+" is missing", f.hint)
 		}
 	}
-	if m.rules != nil {
-		m.rules.holds(r, v, given)
-	}
 	if m.check != nil {
-		m.check(r, filled{v, given, len(r.errs) == before}, t)
+		m.check(filled{v, r, given, before}, t)
 	}
 	return true
 }
@@ -126,7 +159,7 @@ func (m *mapping[T]) kind(begin func(v value) T) kind[T] {
 }
 
 func (m *mapping[T]) section() *section {
-	s := &section{name: m.name, about: m.about, rules: m.rules}
+	s := &section{name: m.name, about: m.about, together: m.together}
 	for _, f := range m.fields {
 		s.fields = append(s.fields, description{f.name, f.about, f.example, f.initial, f.without, f.required, f.value.shape})
 	}

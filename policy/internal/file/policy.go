@@ -97,14 +97,9 @@ func policyMapping() *mapping[*Policy] {
 	}
 	return &mapping[*Policy]{
 		name: "policy", want: "a policy", about: "An entry of `policies`. The fields of a [rule](#rule) may stand in the policy itself if it has only one.",
-		fields: append(fields, within(ruleFields(), func(p **Policy) *Rule { return &(*p).rule })...),
-		rules: first{
-			excludes{field: "rules", others: ruleFieldNames(), problem: func(name string) string {
-				return name + ": belongs into one of the rules, as there are rules"
-			}},
-			ruleConstraint("rules"),
-		},
-		check: func(r *reader, m filled, p **Policy) { r.endPolicy(m, *p) },
+		fields:   append(fields, within(ruleFields(), func(p **Policy) *Rule { return &(*p).rule })...),
+		together: "With `rules`, the policy itself has no field of a [rule](#rule) but `name`.",
+		check:    func(m filled, p **Policy) { m.r.endPolicy(m, *p) },
 	}
 }
 
@@ -117,17 +112,18 @@ func (r *reader) counting(v value, p **Policy, shared bool) {
 
 // endPolicy checks what a policy's fields are together.
 func (r *reader) endPolicy(m filled, p *Policy) {
-	if !has(m.given, "counting") {
+	if !m.has("counting") {
 		p.Shared = r.spec.Store != nil
 	}
 	r.endLists(m, p)
-	if has(m.given, "rules") {
+	if m.has("rules") {
+		m.excludes(ruleFieldNames(), "stands beside rules", "write it in one of the rules")
 		for i := range p.Rules {
 			p.Rules[i].Counters = p.Name + "." + p.Rules[i].Name
 		}
 	} else {
 		p.rule.Name, p.rule.Counters, p.rule.nameAt = p.Name, p.Name, m.given["name"] // which is what clients read in headers
-		r.endRule(&p.rule, m.given)
+		r.endRule(m, &p.rule)
 		p.Rules = []Rule{p.rule}
 	}
 	r.served(p)

@@ -42,8 +42,9 @@ func deniedMapping() *mapping[Denied] {
 				value: set(headerLines(), func(d *Denied) *[]core.Header { return &d.Header }),
 			},
 		},
-		rules: needs{"content-type", "body", "there is no body of this type", ""},
-		check: func(_ *reader, _ filled, d *Denied) {
+		together: "`content-type` requires `body`.",
+		check: func(m filled, d *Denied) {
+			m.needs("content-type", "body", "there is no body of this type", "")
 			if d.ContentType == "" {
 				d.ContentType = defaultContentType
 			}

@@ -45,10 +45,10 @@ func ruleMapping() *mapping[Rule] {
 			about: "The rule's name, which follows the policy's name in decisions and in the names of counters.",
 			value: set(name(), func(rule *Rule) *string { return &rule.Name }),
 		}}, ruleFields()...),
-		rules: ruleConstraint(),
-		check: func(r *reader, m filled, rule *Rule) {
+		together: "`fallback`, `missing` and `quotas` require `key`. Exactly one of `limits` and `tiers` is given, or `in-flight`, or both. `tier` requires `tiers`.",
+		check: func(m filled, rule *Rule) {
 			rule.nameAt = m.given["name"]
-			r.endRule(rule, m.given)
+			m.r.endRule(m, rule)
 		},
 	}
 }
@@ -103,30 +103,26 @@ func ruleFieldNames() (names []string) {
 	return names
 }
 
-// ruleConstraint says which fields of a rule stand together, unless one of others
-// is there.
-func ruleConstraint(others ...string) constraint {
-	const noKey, noKeyHint = "there is no key that could be missing", "without a key all requests share one counter"
-	return all{
-		needs{"fallback", "key", noKey, noKeyHint},
-		needs{"missing", "key", noKey, noKeyHint},
-		needs{"quotas", "key", "there is no key that could have quotas", noKeyHint},
-		first{
-			exactlyOne{fields: []string{"limits", "tiers"}, others: others, unless: "in-flight", missing: "the field limits is missing", missingHint: "want " + limitsWant},
-			needs{"tier", "tiers", "there are no tiers to choose from", ""},
-		},
-	}
-}
-
 // endRule checks what a rule's fields are together.
-func (r *reader) endRule(rule *Rule, given map[string]value) {
-	rule.keyAt = given["key"]
-	r.doubtRule(rule, given)
-	r.endQuotas(rule, given["quotas"])
+func (r *reader) endRule(m filled, rule *Rule) {
+	const noKey, noKeyHint = "there is no key that could be missing", "without a key all requests share one counter"
+	m.needs("fallback", "key", noKey, noKeyHint)
+	m.needs("missing", "key", noKey, noKeyHint)
+	m.needs("quotas", "key", "there is no key that could have quotas", noKeyHint)
+	missing := "the field limits is missing"
+	if m.has("in-flight") {
+		missing = ""
+	}
+	if m.one([]string{"limits", "tiers"}, "", missing, "want "+limitsWant) {
+		m.needs("tier", "tiers", "there are no tiers to choose from", "")
+	}
+	rule.keyAt = m.given["key"]
+	r.doubtRule(rule, m.given)
+	r.endQuotas(rule, m.given["quotas"])
 	if rule.Name == denyRule {
 		r.bad(rule.at, "nothing can be called "+denyRule, "it is the name of the rule that denies the addresses of only and deny")
 	}
-	if has(given, "tiers") && !has(given, "limits") && !has(given, "tier") && !r.options.Tier {
-		r.bad(given["tiers"], "nothing says which tier a request is of", "write the expression tier, or have the program give policy.WithTier")
+	if m.has("tiers") && !m.has("limits") && !m.has("tier") && !r.options.Tier {
+		r.bad(m.given["tiers"], "nothing says which tier a request is of", "write the expression tier, or have the program give policy.WithTier")
 	}
 }

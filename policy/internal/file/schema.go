@@ -65,10 +65,10 @@ type shape struct {
 
 // section describes the fields of a mapping.
 type section struct {
-	name   string // in the schema's definitions, and as the heading of the reference
-	about  string
-	fields []description
-	rules  constraint
+	name     string // in the schema's definitions, and as the heading of the reference
+	about    string
+	fields   []description
+	together string
 }
 
 // description is what is known of a field beside how it is read.
@@ -114,8 +114,11 @@ func always(words string, o object) shape {
 	return shape{words: words, schema: func(*definitions) object { return o }}
 }
 
-// Schema returns the JSON Schema (2020-12) of policy files. It knows what a file
-// looks like; [Read] checks what is in expressions and limits, too.
+// schemaChecks says what the schema promises.
+const schemaChecks = "This schema checks each field and the type of its value; floodgate check finds every mistake."
+
+// Schema returns the JSON Schema (2020-12) of policy files, which checks less than [Read]:
+// see schemaChecks.
 var Schema = sync.OnceValue(func() []byte {
 	file, _ := root()
 	d := &definitions{index: map[string]int{}}
@@ -123,7 +126,7 @@ var Schema = sync.OnceValue(func() []byte {
 		{"$schema", "https://json-schema.org/draft/2020-12/schema"},
 		{"$id", "https://github.com/floodgate-go/floodgate/policy/schema.json"},
 		{"title", "Floodgate policies"},
-		{"description", "Limits of an application's requests, by package policy of github.com/floodgate-go/floodgate."},
+		{"description", "Limits of an application's requests, by package policy of github.com/floodgate-go/floodgate. " + schemaChecks},
 	}
 	whole = append(whole, file.section().object(d)...)
 	text, err := json.Marshal(append(whole, member{"$defs", d.all}))
@@ -159,9 +162,6 @@ func (s *section) object(d *definitions) object {
 	if required != nil {
 		o = append(o, member{"required", required})
 	}
-	if s.rules != nil {
-		o = append(o, s.rules.schema()...)
-	}
 	return append(o, member{"properties", properties})
 }
 
@@ -180,7 +180,8 @@ func Reference() string {
 	w.collect(file.section())
 	w.text.WriteString("# The fields of a policy file\n\n" +
 		"`floodgate schema --format markdown` prints this page. Package [policy](https://pkg.go.dev/github.com/floodgate-go/floodgate/policy) explains\n" +
-		"what a file is, and what expressions and patterns of paths mean.\n")
+		"what a file is, and what expressions and patterns of paths mean. The JSON Schema that `floodgate schema` prints checks each field and the type\n" +
+		"of its value; `floodgate check` finds every mistake.\n")
 	for _, s := range w.sections {
 		w.section(s)
 	}
@@ -218,8 +219,8 @@ func (w *referenceWriter) section(s *section) {
 		}
 		w.row("`"+f.name+"`", f.shape.words, f.absent(), "`"+f.example+"`", f.about)
 	}
-	if s.rules != nil {
-		fmt.Fprintf(&w.text, "\n%s\n", s.rules.words())
+	if s.together != "" {
+		fmt.Fprintf(&w.text, "\n%s\n", s.together)
 	}
 }
 

@@ -56,8 +56,8 @@ func redisMapping() *mapping[*Redis] {
 			},
 			timeoutField(func(s **Redis) *time.Duration { return &(*s).Timeout }),
 		},
-		check: func(r *reader, m filled, p **Redis) {
-			s := *p
+		check: func(m filled, p **Redis) {
+			r, s := m.r, *p
 			if s.Cluster && s.DB != 0 {
 				r.bad(m.given["db"], fmt.Sprintf("%d: a cluster has only database 0", s.DB), "")
 			}
@@ -207,7 +207,10 @@ func secretMapping() *mapping[Secret] {
 				value: set(text("the path of a file"), func(s *Secret) *string { return &s.File }),
 			},
 		},
-		rules: exactlyOne{fields: []string{"env", "file"}, severalHint: "a secret is in one place", missing: "names no place", missingHint: "want env or file"},
+		together: "Exactly one of `env` and `file` is given.",
+		check: func(m filled, _ *Secret) {
+			m.one([]string{"env", "file"}, "a secret is in one place", "names no place", "want env or file")
+		},
 	}
 }
 

@@ -39,8 +39,13 @@ func clientMapping() *mapping[clientIP] {
 				value: set(whole[int](32, 128), func(c *clientIP) *int { return &c.bits }),
 			},
 		},
-		rules: together{"trusted-proxies", "header", "trusted-proxies and header are both needed, or neither", "a header is believed from listed proxies alone"},
-		check: func(_ *reader, m filled, c *clientIP) { c.broken = !m.fine },
+		together: "`trusted-proxies` and `header` require each other.",
+		check: func(m filled, c *clientIP) {
+			if m.has("trusted-proxies") != m.has("header") {
+				m.r.bad(m.value, "trusted-proxies and header are both needed, or neither", "a header is believed from listed proxies alone")
+			}
+			c.broken = !m.fine()
+		},
 	}
 }
 

@@ -72,16 +72,16 @@ func storeMapping() *mapping[*Store] {
 				value: set(boolean(), func(s **Store) *bool { return &(*s).RememberDenials }),
 			},
 		},
-		rules: first{
-			exactlyOne{fields: []string{"redis", "memcached", "synced"}, severalHint: "a file has one store", missing: "names no store", missingHint: "want redis, memcached or synced"},
-			excludes{
-				field: "on-failure", values: []string{"fail-open", "fail-closed"}, others: []string{"instances"},
-				problem: func(string) string { return "only on-failure: local divides the limits by it" }, hint: "leave it out",
-			},
-			excludes{
-				field: "synced", others: []string{"on-failure", "instances", "remember-denials"},
-				problem: func(string) string { return "a synced store counts in the process anyway" }, hint: "leave it out",
-			},
+		together: "Exactly one of `redis`, `memcached` and `synced` is given. With `on-failure: fail-open` or `on-failure: fail-closed`, there is no `instances`. " +
+			"With `synced`, there is no `on-failure`, `instances` and `remember-denials`.",
+		check: func(m filled, s **Store) {
+			switch {
+			case !m.one([]string{"redis", "memcached", "synced"}, "a file has one store", "names no store", "want redis, memcached or synced"):
+			case m.has("instances") && (*s).OnFailure != resilient.Local:
+				m.r.bad(m.given["instances"], "only on-failure: local divides the limits by it", "leave it out")
+			case m.has("synced"):
+				m.excludes([]string{"on-failure", "instances", "remember-denials"}, "a synced store counts in the process anyway", "leave it out")
+			}
 		},
 	}
 }
@@ -109,9 +109,9 @@ func syncedMapping() *mapping[*Synced] {
 				}),
 			},
 		},
-		rules: exactlyOne{
-			fields: []string{"redis", "postgres"}, severalHint: "a synced store exchanges with one server",
-			missing: "the field redis or postgres is missing", missingHint: "it names the server that holds the shared counters",
+		together: "Exactly one of `redis` and `postgres` is given.",
+		check: func(m filled, _ **Synced) {
+			m.one([]string{"redis", "postgres"}, "a synced store exchanges with one server", "the field redis or postgres is missing", "it names the server that holds the shared counters")
 		},
 	}
 }
