@@ -5,13 +5,32 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 
 	"github.com/spf13/cobra"
 
+	"github.com/floodgate-go/floodgate/cmd/floodgate/internal/mulesoft"
 	"github.com/floodgate-go/floodgate/cmd/floodgate/internal/report"
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/policy"
 )
+
+// readPolicy reads a policy file. It may be a pipe, as a shell's <(command) is, and is
+// not read to its end if it is too long.
+func readPolicy(name string) ([]byte, error) { return readAtMost(name, policy.MaxBytes) }
+
+func readAtMost(name string, most int64) ([]byte, error) {
+	f, err := os.Open(name) //nolint:gosec // the user has named it
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // it was read only
+	text, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && int64(len(text)) > most {
+		err = fmt.Errorf("%s: has more than %d bytes: want at most so many", name, most)
+	}
+	return text, err
+}
 
 // load reads a policy file without opening its store. It takes users and tiers,
 // which only the program knows, to be available.
@@ -112,4 +131,25 @@ func schemaCommand() *cobra.Command {
 	}
 	c.Flags().StringVar(&format, "format", "json", "json or markdown")
 	return c
+}
+
+func importCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "import FILE",
+		Short: "Translate rate limiting policies of MuleSoft into a policy file",
+		Long: "import reads a YAML file of MuleSoft's Flex Gateway with rate limiting or spike control policies, and writes a policy file to the standard output. " +
+			"If a part has no equivalent, import reports its place and writes nothing.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			text, err := readAtMost(args[0], mulesoft.MaxBytes)
+			if err != nil {
+				return err
+			}
+			if text, err = mulesoft.Import(args[0], text); err != nil {
+				return err
+			}
+			_, err = c.OutOrStdout().Write(text)
+			return err
+		},
+	}
 }

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -25,10 +24,12 @@ import (
 type service struct {
 	*redisstore.Store
 	url     string
-	timeout time.Duration
 	limiter string
 	rules   []core.StoreRule
 }
+
+// timeout is the longest wait for an answer of the store.
+const timeout = 5 * time.Second
 
 // Open implements [core.Store].
 func (s *service) Open(limiter string, rules []core.StoreRule) (core.Counters, error) {
@@ -38,7 +39,6 @@ func (s *service) Open(limiter string, rules []core.StoreRule) (core.Counters, e
 
 func (s *service) flags(c *cobra.Command) *cobra.Command {
 	c.Flags().StringVar(&s.url, "store", "", "the Redis of the service: redis://user:password@host:port/db (also rediss, unix, redis+cluster, redis+sentinel); default: the store of FILE")
-	c.Flags().DurationVar(&s.timeout, "timeout", 2*time.Second, "the longest wait for an answer of the store")
 	return c
 }
 
@@ -50,7 +50,7 @@ func (s *service) open(path string, errs io.Writer, use func(*policy.Set) error)
 		return err
 	}
 	defer func() { err = errors.Join(err, client.Close()) }()
-	s.Store = redisstore.New(client, redisstore.Timeout(s.timeout), redisstore.WithoutDenialCache(), redisstore.AnotherInstance())
+	s.Store = redisstore.New(client, redisstore.Timeout(timeout), redisstore.WithoutDenialCache(), redisstore.AnotherInstance())
 	set, err := load(path, s)
 	if err != nil {
 		return err
@@ -187,14 +187,7 @@ func (k *counted) inspect(ctx context.Context) error {
 			fmt.Fprintf(&b, "%s\t%s\t%s\t%s\t%v\n", hit.Rule, limit, used, remaining, s.ResetAfter.Round(time.Millisecond))
 		}
 	}
-	return align(k.out, b.String())
-}
-
-// align writes lines whose cells are separated by tabs.
-func align(out io.Writer, lines string) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	_, err := io.WriteString(w, lines)
-	return errors.Join(err, w.Flush())
+	return report.Align(k.out, b.String())
 }
 
 func resetCommand() *cobra.Command {

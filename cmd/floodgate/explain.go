@@ -45,24 +45,14 @@ func explainCommand() *cobra.Command {
 	f.StringVar(&q.target, "path", "/", "the path of the request, with its query")
 	f.StringArrayVar(&q.headers, "header", nil, `a header, such as "X-Api-Key: k"; may be repeated`)
 	f.StringArrayVar(&q.params, "param", nil, "a parameter of the route, such as id=5, for files that use param; may be repeated")
-	f.StringVar(&q.data, "data", "", "the body of the request; @FILE reads it from a file")
-	f.StringVar(&q.from, "from", "192.0.2.1", "the address of the connection's peer, with or without a port")
+	f.StringVar(&q.data, "data", "", "the body of the request")
+	f.StringVar(&q.from, "from", "192.0.2.1", "the address of the connection's peer")
 	f.StringVar(&q.user, "user", "", "the user that the program would return, for files that use user")
 	f.StringVar(&q.tier, "tier", "", "the tier that the program would return, for rules with tiers and no tier expression")
 	return c
 }
 
-// maxData is the length of the longest body of --data @FILE, in bytes.
-const maxData = 64 << 20
-
 func (q *asked) request() (*http.Request, error) {
-	if path, isFile := strings.CutPrefix(q.data, "@"); isFile {
-		text, err := readAtMost(path, maxData)
-		if err != nil {
-			return nil, fmt.Errorf("--data: %w", err)
-		}
-		q.data = string(text)
-	}
 	// Read as a server reads it: //login is a path, and dots and escapes stay.
 	if q.target == "" || q.target[0] != '/' && q.target != "*" || strings.ContainsAny(q.target, " \t\r\n") {
 		return nil, fmt.Errorf("--path: %q: want a path such as /users/5?a=b", q.target)
@@ -92,22 +82,12 @@ func (q *asked) request() (*http.Request, error) {
 	if q.data != "" && r.Header.Get("Content-Type") == "" {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
-	if r.RemoteAddr, err = peer(q.from); err != nil {
-		return nil, err
-	}
-	return r, nil
-}
-
-// peer reads an address, with a port or without.
-func peer(text string) (string, error) {
-	if a, err := netip.ParseAddrPort(text); err == nil {
-		return a.String(), nil
-	}
-	a, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(text, "["), "]"))
+	from, err := netip.ParseAddr(q.from)
 	if err != nil {
-		return "", fmt.Errorf("--from: %q: want an address such as 192.0.2.1, 192.0.2.1:1234 or [2001:db8::1]:1234", text)
+		return nil, fmt.Errorf("--from: %q: want an address such as 192.0.2.1 or 2001:db8::1", q.from)
 	}
-	return netip.AddrPortFrom(a, 0).String(), nil
+	r.RemoteAddr = netip.AddrPortFrom(from, 0).String()
+	return r, nil
 }
 
 // ask shows a request as the adapter for net/http does.

@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -18,23 +16,12 @@ import (
 	"github.com/floodgate-go/floodgate/cmd/floodgate/internal/report"
 )
 
-// replaying has the values of replay's flags.
-type replaying struct {
-	against          []string
-	format, output   string
-	fields           map[string]string
-	honest           int64
-	top              int
-	sweep, quiet     bool
-	now              func() time.Time
-	in               io.Reader
-	out, diagnostics io.Writer
-}
-
 var formats = map[string]func(io.Writer, *replay.Report) error{"text": report.Text, "json": report.JSON, "html": report.HTML}
 
 func replayCommand() *cobra.Command {
-	o := replaying{now: time.Now}
+	var o replay.Config
+	var format string
+	var fields map[string]string
 	c := &cobra.Command{
 		Use:   "replay FILE ACCESS.log...",
 		Short: "Report what a policy file would have denied in an access log",
@@ -43,93 +30,52 @@ func replayCommand() *cobra.Command {
 			"Give several logs in the order of their times, the oldest first. Requests of a log wait for nothing and take no time: limits of requests in flight deny none.\n\n" +
 			"In the report, an honest client is an address that never sent more than --honest requests in a minute of the clock.",
 		Args: cobra.MinimumNArgs(2),
-		RunE: func(c *cobra.Command, args []string) error {
-			o.in, o.out, o.diagnostics = c.InOrStdin(), c.OutOrStdout(), c.ErrOrStderr()
-			if !c.Flags().Changed("sweep") {
-				o.sweep = o.format == "html"
+		RunE: func(c *cobra.Command, args []string) (err error) {
+			write := formats[format]
+			if write == nil {
+				return fmt.Errorf("%w: --format: %q: want text, json or html", errUsage, format)
 			}
-			if err := o.check(); err != nil {
-				return fmt.Errorf("%w: %w", errUsage, err)
+			for name, path := range fields {
+				if !slices.Contains(accesslog.FieldNames, name) || path == "" {
+					return fmt.Errorf("%w: --fields: %q: want NAME=FIELD such as time=when, where NAME is one of %s", errUsage, name+"="+path, strings.Join(accesslog.FieldNames, ", "))
+				}
 			}
-			err := o.replay(c.Context(), append([]string{args[0]}, o.against...), args[1:])
-			if last := args[len(args)-1]; err != nil && isYAML(last) && !isYAML(args[0]) {
-				return fmt.Errorf("the policy file comes first: floodgate replay %s %s: %v", last, args[0], err) //nolint:errorlint // of a policy.Error, only the mistakes would be printed
+			if o.HonestPerMinute < 1 {
+				return fmt.Errorf("%w: --honest: %d: want 1 or more", errUsage, o.HonestPerMinute)
 			}
-			return err
+			o.Name, o.Fields = args[0], fields
+			if o.Text, err = readPolicy(o.Name); err != nil {
+				return err
+			}
+			r, err := replay.New(o)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, r.Close()) }()
+			for _, name := range args[1:] {
+				if err := replayLog(c.Context(), r, name, c.InOrStdin()); err != nil {
+					return err
+				}
+			}
+			found := r.Report()
+			if found.Lines == 0 {
+				return fmt.Errorf("%s: no lines (want a log in %s)", strings.Join(found.Logs, ", "), accesslog.Formats)
+			}
+			return write(c.OutOrStdout(), found)
 		},
 	}
 	f := c.Flags()
-	f.StringArrayVar(&o.against, "against", nil, "another policy file to run side by side; may be repeated")
-	f.StringVar(&o.format, "format", "text", "text, json or html")
-	f.StringVarP(&o.output, "output", "o", "", "the file to write the report to (default: the standard output)")
-	f.StringToStringVar(&o.fields, "fields", nil, "the names of fields in JSON lines, such as time=when,addr=client.ip; known fields: "+strings.Join(accesslog.FieldNames, ", "))
-	f.Int64Var(&o.honest, "honest", 60, "the most requests that an honest client sends in a minute")
-	f.IntVar(&o.top, "top", 20, "how many keys, routes and clients to list, each")
-	f.BoolVar(&o.sweep, "sweep", false, "try other quotas too; the default is true for --format html")
-	f.BoolVarP(&o.quiet, "quiet", "q", false, "do not report progress")
+	f.StringVar(&format, "format", "text", "text, json or html")
+	f.StringToStringVar(&fields, "fields", nil, "the names of fields in JSON lines, such as time=when,addr=client.ip; known fields: "+strings.Join(accesslog.FieldNames, ", "))
+	f.Int64Var(&o.HonestPerMinute, "honest", 60, "the most requests that an honest client sends in a minute")
+	f.BoolVar(&o.Sweep, "sweep", false, "try other quotas too")
 	return c
 }
 
-func isYAML(name string) bool { return slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(name)) }
-
-func (o *replaying) check() error {
-	if formats[o.format] == nil {
-		return fmt.Errorf("--format: %q: want text, json or html", o.format)
-	}
-	for name, path := range o.fields {
-		if !slices.Contains(accesslog.FieldNames, name) || path == "" {
-			return fmt.Errorf("--fields: %q: want NAME=FIELD such as time=when, where NAME is one of %s", name+"="+path, strings.Join(accesslog.FieldNames, ", "))
-		}
-	}
-	for name, n := range map[string]int64{"honest": o.honest, "top": int64(o.top)} {
-		if n < 1 {
-			return fmt.Errorf("--%s: %d: want 1 or more", name, n)
-		}
-	}
-	return nil
-}
-
-func (o *replaying) replay(ctx context.Context, files, logs []string) (err error) {
-	config := replay.Config{Fields: o.fields, HonestPerMinute: o.honest, Top: o.top, Sweep: o.sweep}
-	if o.output != "" {
-		if err := checkOutput(o.output); err != nil {
-			return err
-		}
-	}
-	for _, name := range files {
-		text, err := readPolicy(name)
-		if err != nil {
-			return err
-		}
-		config.Files = append(config.Files, replay.File{Name: name, Text: text})
-	}
-	if !o.quiet {
-		config.Progress = o.progress()
-	}
-	r, err := replay.New(config)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, r.Close()) }()
-	for _, name := range logs {
-		if err := o.one(ctx, r, name); err != nil {
-			return err
-		}
-	}
-	found := r.Report()
-	if found.Lines == 0 {
-		return fmt.Errorf("%s: no lines (want a log in %s)", strings.Join(found.Logs, ", "), accesslog.Formats)
-	}
-	if o.output == "" {
-		return formats[o.format](o.out, found)
-	}
-	return writeOutput(o.output, func(w io.Writer) error { return formats[o.format](w, found) })
-}
-
-// one replays one log.
-func (o *replaying) one(ctx context.Context, r *replay.Replay, name string) error {
+// replayLog replays one log.
+func replayLog(ctx context.Context, r *replay.Replay, name string, in io.Reader) error {
 	if name == "-" {
-		return r.Run(ctx, "standard input", o.in)
+		return r.Run(ctx, "standard input", in)
 	}
 	f, err := os.Open(name) //nolint:gosec // the user has named it
 	if err != nil {
@@ -137,21 +83,4 @@ func (o *replaying) one(ctx context.Context, r *replay.Replay, name string) erro
 	}
 	defer f.Close() //nolint:errcheck // it was read only
 	return r.Run(ctx, name, f)
-}
-
-// reportEvery is the shortest time between two reports of the progress.
-const reportEvery = 2 * time.Second
-
-// progress returns a function that reports from time to time how many lines have been
-// read.
-func (o *replaying) progress() func(lines int64) {
-	began := o.now()
-	reported := began
-	return func(lines int64) {
-		at := o.now()
-		if at.Sub(reported) >= reportEvery {
-			reported = at
-			_, _ = fmt.Fprintf(o.diagnostics, "%d lines, %.0f lines a second\n", lines, float64(lines)/at.Sub(began).Seconds())
-		}
-	}
 }

@@ -2,64 +2,23 @@ package main
 
 import (
 	"bytes"
-	"os"
-	"path/filepath"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/floodgate-go/floodgate/cmd/floodgate/internal/accesslog"
+	"github.com/floodgate-go/floodgate/cmd/floodgate/internal/replay"
 )
-
-// stepping is a clock that goes on by step with each reading.
-func stepping(step time.Duration) func() time.Time {
-	at := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
-	return func() time.Time {
-		at = at.Add(step)
-		return at
-	}
-}
-
-// A replay reports its progress after each batch of 512 lines.
-func TestProgressOfAReplay(t *testing.T) {
-	good, log := file(t, "good.yaml", "policies: [{name: a, limits: 1/h}]"), file(t, "access.log", accessLog(600))
-	for _, c := range []struct {
-		step  time.Duration
-		quiet bool
-		logs  []string
-		want  string
-	}{
-		{reportEvery, false, []string{log}, "512 lines, 256 lines a second\n600 lines, 150 lines a second\n"},
-		// The first and the third reading of the clock are too early.
-		{reportEvery / 2, false, []string{log, log}, "600 lines, 300 lines a second\n1200 lines, 300 lines a second\n"},
-		{reportEvery, true, []string{log}, ""},
-	} {
-		var out, errs bytes.Buffer
-		o := &replaying{format: "text", honest: 60, top: 1, quiet: c.quiet, now: stepping(c.step), out: &out, diagnostics: &errs}
-		if err := o.replay(t.Context(), []string{good}, c.logs); err != nil {
-			t.Fatal(err)
-		}
-		if errs.String() != c.want {
-			t.Errorf("%q reports\n%swant\n%s", c.logs, &errs, c.want)
-		}
-	}
-}
-
-// The least value of each number is a value.
-func TestTheLeastNumbers(t *testing.T) {
-	good, log := file(t, "good.yaml", "policies: [{name: a, key: ip, limits: 1/h}]"), file(t, "access.log", accessLog(100))
-	out, _ := expect(t, exitFine, "", "replay", good, log, "--top", "1", "--honest", "1")
-	if n := strings.Count(out, "10.0.0."); n == 0 || n > 2 { // one key and one client
-		t.Errorf("--top 1 lists %d addresses:\n%s", n, out)
-	}
-}
 
 // A replay of no line is an error that names the formats.
 func TestALogThatIsNoAccessLog(t *testing.T) {
 	good, real, empty := file(t, "good.yaml", "policies: [{name: a, limits: 1/h}]"), file(t, "access.log", accessLog(1)), file(t, "empty.log", "\n\r\n")
 	for name, c := range map[string]struct{ text, want string }{
 		"prose.log": {"hello \x1b[2Jworld\nsecond\n", `none of its lines (2) is a line of an access log: line 1, "hello \x1b[2Jworld", is neither in the common or combined format nor JSON (want ` + accesslog.Formats + ")\n"},
-		"late.log":  {"\n\n" + strings.Repeat("é", 200) + "\n", `none of its lines (1) is a line of an access log: line 3, "` + strings.Repeat("é", 100) + `...", is neither in the common or combined format nor JSON (want ` + accesslog.Formats + ")\n"},
+		"late.log":  {"\n\n" + strings.Repeat("é", 200) + "\n", `none of its lines (1) is a line of an access log: line 3, "` + strings.Repeat("é", 100) + `", is neither in the common or combined format nor JSON (want ` + accesslog.Formats + ")\n"},
 		"json.log":  {`{"when":1}` + "\n", `none of its lines (1) is a line of an access log: line 1, "{\"when\":1}", has no time that can be read (want ` + accesslog.Formats + "; --fields names the fields of other JSON)\n"},
 		"empty.log": {"\n\r\n", "no lines (want a log in " + accesslog.Formats + ")\n"},
 		"none.log":  {"", "no lines (want a log in " + accesslog.Formats + ")\n"},
@@ -75,54 +34,6 @@ func TestALogThatIsNoAccessLog(t *testing.T) {
 	}
 }
 
-// What keeps the report from being written is said before the log is replayed, with
-// the flag, the path and what to do.
-func TestAReportThatCannotBeWritten(t *testing.T) {
-	good, dir := file(t, "good.yaml", "policies: [{name: a, limits: 1/h}]"), t.TempDir()
-	plain := file(t, "plain", "")
-	for output, want := range map[string]string{
-		filepath.Join(dir, "no", "page"): "--output: " + filepath.Join(dir, "no", "page") + " cannot be written: there is no folder " + filepath.Join(dir, "no") + "\n",
-		dir:                              "--output: " + dir + " is a folder: name a file in it\n",
-		filepath.Join(plain, "page"):     "--output: " + filepath.Join(plain, "page") + " cannot be written: there is no folder " + plain + "\n",
-	} {
-		// A log that is not there shows that no log has been opened.
-		if out, errs := expect(t, exitFailed, "", "replay", good, "no.log", "-o", output); errs != "floodgate: "+want || out != "" {
-			t.Errorf("%s: says %swant %s", output, errs, want)
-		}
-	}
-	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
-		t.Errorf("files are left: %v, %v", left, err)
-	}
-}
-
-// A report replaces a file as a whole, also behind a link, and not by halves.
-func TestAReportReplacesAFile(t *testing.T) {
-	dir := t.TempDir()
-	page, link := filepath.Join(dir, "page"), filepath.Join(dir, "link")
-	if err := os.WriteFile(page, []byte("old"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("page", link); err != nil {
-		t.Fatal(err)
-	}
-	good, log := file(t, "good.yaml", "policies: [{name: a, limits: 1/h}]"), file(t, "access.log", accessLog(3))
-	expect(t, exitFailed, "", "replay", good, log, filepath.Join(dir, "none.log"), "-o", link)
-	if text, err := os.ReadFile(page); err != nil || string(text) != "old" {
-		t.Errorf("a replay that failed has left %q, %v", text, err)
-	}
-	expect(t, exitFine, "", "replay", good, log, "-o", link)
-	info, err := os.Lstat(link)
-	if err != nil || info.Mode()&os.ModeSymlink == 0 {
-		t.Errorf("the link has become a file: %v", err)
-	}
-	if text, err := os.ReadFile(page); err != nil || !strings.Contains(string(text), "3 requests") {
-		t.Errorf("the page is %q, %v", text, err)
-	}
-	if left, err := os.ReadDir(dir); err != nil || len(left) != 2 {
-		t.Errorf("files are left: %v, %v", left, err)
-	}
-}
-
 func TestReplayUsesTheQuotasOfKeys(t *testing.T) {
 	var log strings.Builder
 	for range 5 {
@@ -130,7 +41,73 @@ func TestReplayUsesTheQuotasOfKeys(t *testing.T) {
 			log.WriteString("203.0.113.1 - " + user + " [21/Nov/2026:10:00:01 +0000] \"GET /api HTTP/1.1\" 200 12 \"-\" \"curl\"\n")
 		}
 	}
-	if out, _ := expect(t, 0, log.String(), "replay", "--quiet", file(t, "p.yaml", withCustomers), "-"); !strings.Contains(out, "8 allowed, 7 denied") {
+	if out, _ := expect(t, 0, log.String(), "replay", file(t, "p.yaml", withCustomers), "-"); !strings.Contains(out, "8 allowed, 7 denied") {
+		t.Errorf("says %s", out)
+	}
+}
+
+func accessLog(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "10.0.0.%d - - [%s] \"GET /items/%d HTTP/1.1\" 200 1 \"-\" \"agent\"\n", i%4, time.Unix(1_795_000_000+int64(i/10), 0).UTC().Format("02/Jan/2006:15:04:05 -0700"), i)
+	}
+	return b.String()
+}
+
+func TestReplay(t *testing.T) {
+	one := file(t, "one.yaml", "policies: [{name: all, limits: 3/s fixed_window}]")
+	log := file(t, "access.log", accessLog(100))
+	out, _ := expect(t, 0, "", "replay", one, log)
+	for _, want := range []string{"100 lines, 100 requests", "one.yaml: 30 allowed, 70 denied (70.00 %)", "GET /items/{id}"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("lacks %q:\n%s", want, out)
+		}
+	}
+	if strings.Contains(out, "alone, with quotas") {
+		t.Error("it sweeps without being asked to")
+	}
+	if out, _ := expect(t, 0, "", "replay", one, log, "--sweep"); !strings.Contains(out, "× 10 (30)                      0       0.00 %") {
+		t.Errorf("the sweep:\n%s", out)
+	}
+
+	var zipped bytes.Buffer
+	z := gzip.NewWriter(&zipped)
+	_, _ = z.Write([]byte(accessLog(100)))
+	_ = z.Close()
+	out, _ = expect(t, 0, zipped.String(), "replay", one, "-", log, "--format", "json")
+	var r replay.Report
+	if err := json.Unmarshal([]byte(out), &r); err != nil || r.Requests != 200 || r.OutOfOrder != 90 || strings.Join(r.Logs, ",") != "standard input,"+log {
+		t.Errorf("%v, %+v", err, r)
+	}
+
+	for sweep, plots := range map[bool]int{false: 1, true: 2} {
+		out, _ := expect(t, 0, "", "replay", one, log, "--format", "html", fmt.Sprint("--sweep=", sweep))
+		if strings.Count(out, "<svg") != plots || !strings.HasSuffix(out, "</html>\n") {
+			t.Errorf("sweep %t: the page\n%s", sweep, out)
+		}
+	}
+	mine := file(t, "mine.log", `{"when":1795000000,"who":"a","what":"GET","where":"/"}`)
+	if out, _ := expect(t, 0, "", "replay", one, mine, "--fields", "time=when,addr=who,method=what,target=where"); !strings.Contains(out, "1 line, 1 request from") {
+		t.Errorf("fields of one's own: %s", out)
+	}
+
+	for name, args := range map[string][]string{
+		"a log that is not there": {"replay", one, log + "x"},
+		"a log that is no log":    {"replay", one, file(t, "no.log", "hello\nworld\n")},
+		"a log of another kind":   {"replay", one, file(t, "access.log.xz", "\xfd7zXZ\x00...")},
+		"a broken file":           {"replay", file(t, "bad.yaml", "a: 1"), log},
+	} {
+		if out, errs := expect(t, 1, "", args...); errs == "" || out != "" {
+			t.Errorf("%s: %q, %q", name, out, errs)
+		}
+	}
+}
+
+func TestFieldsOfOnesOwn(t *testing.T) {
+	good := file(t, "good.yaml", "policies: [{name: a, limits: 1/h}]")
+	mine := file(t, "mine.log", `{"a,b":1795000000,"who":"a","what":"GET","where":"/"}`)
+	out, _ := expect(t, 0, "", "replay", good, mine, "--fields", `"time=a,b",addr=who`, "--fields", "method=what,target=where")
+	if !strings.Contains(out, "1 line, 1 request from") {
 		t.Errorf("says %s", out)
 	}
 }

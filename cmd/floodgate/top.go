@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -18,98 +17,32 @@ import (
 	redisstore "github.com/floodgate-go/floodgate/stores/redis"
 )
 
-// leastInterval keeps top from reading all keys of a server without a pause.
-const leastInterval = 100 * time.Millisecond
-
 // topping is the command top.
 type topping struct {
 	service
-	top      int
-	known    []string      // keys that are listed by name
-	interval time.Duration // 0: once
-
-	out      io.Writer
-	terminal bool // whether out is one
-	now      func() time.Time
-	after    func(time.Duration) <-chan time.Time
+	top   int
+	known []string // keys that are listed by name
 }
 
 func topCommand() *cobra.Command {
-	t := topping{now: time.Now, after: time.After}
+	var t topping
 	c := &cobra.Command{
 		Use:   "top FILE",
 		Short: "List the keys that are nearest to their limits",
 		Long: "top lists the limits of which the largest share is used, in the Redis of a running service. It reads all keys of the server in small steps\n" +
 			"and charges nothing. Redis has only hashes of keys: top names the keys that --key gives, and prints the hashes of all others.\n" +
-			"It compares with the quotas of the limits; inspect knows a quota of one key.\n\n" +
-			"With --interval 2s, top lists them every two seconds until it is interrupted. On a terminal, each list replaces the one before.",
+			"It compares with the quotas of the limits; inspect knows a quota of one key.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if t.top < 1 {
 				return fmt.Errorf("%w: --top: %d: want 1 or more", errUsage, t.top)
 			}
-			if c.Flags().Changed("interval") && t.interval < leastInterval {
-				return fmt.Errorf("%w: --interval: %v: want %v or more", errUsage, t.interval, leastInterval)
-			}
-			t.out = c.OutOrStdout()
-			t.terminal = isTerminal(t.out)
-			return t.open(args[0], c.ErrOrStderr(), func(set *policy.Set) error { return t.run(c.Context(), set) })
+			return t.open(args[0], c.ErrOrStderr(), func(set *policy.Set) error { return t.list(c.Context(), set, c.OutOrStdout()) })
 		},
 	}
 	c.Flags().IntVar(&t.top, "top", 20, "how many limits to list")
 	c.Flags().StringArrayVar(&t.known, "key", nil, "a key that is listed by its name instead of its hash; may be repeated")
-	c.Flags().DurationVar(&t.interval, "interval", 0, "the time between two lists, such as 2s (default: one list)")
 	return t.flags(c)
-}
-
-// isTerminal reports whether w is a terminal.
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
-}
-
-// clearScreen moves the cursor of a terminal to the first line and deletes all text
-// below it.
-const clearScreen = "\x1b[H\x1b[J"
-
-// run lists the nearest keys, once or until ctx is done. An error ends it only if
-// nothing has been listed: a server may come back.
-func (t *topping) run(ctx context.Context, set *policy.Set) error {
-	names, err := t.names()
-	if err != nil {
-		return err
-	}
-	for listed := false; ; {
-		list, err := t.list(ctx, set, names)
-		switch {
-		case t.interval == 0 && err == nil:
-			_, err = io.WriteString(t.out, list)
-			return err
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case err != nil && !listed:
-			return err
-		case err != nil:
-			list = report.Lines(err.Error()) + "\n"
-		}
-		listed = true
-		head, foot := "", "\n"
-		if t.terminal {
-			head, foot = clearScreen, ""
-		}
-		if _, err := fmt.Fprintf(t.out, "%s%s\n%s%s", head, t.now().Format(time.RFC3339), list, foot); err != nil {
-			return err
-		}
-		select {
-		case <-t.after(t.interval):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
 }
 
 // names returns the known keys by the names of their counters.
@@ -127,14 +60,18 @@ func (t *topping) names() (map[string]string, error) {
 	return names, nil
 }
 
-// list returns one list.
-func (t *topping) list(ctx context.Context, set *policy.Set, names map[string]string) (string, error) {
+// list writes the list.
+func (t *topping) list(ctx context.Context, set *policy.Set, out io.Writer) error {
+	names, err := t.names()
+	if err != nil {
+		return err
+	}
 	found, total := nearest{top: t.top}, 0
 	byName := map[string][]core.Limit{}
 	for _, r := range t.rules {
 		byName[r.Name] = r.Limits
 	}
-	err := t.Scan(ctx, t.limiter, t.rules, func(c redisstore.Stored) error {
+	err = t.Scan(ctx, t.limiter, t.rules, func(c redisstore.Stored) error {
 		total++
 		for i, l := range byName[c.Rule] {
 			if most := l.Capacity(); most > 0 && c.Results[i].Remaining < most {
@@ -144,10 +81,8 @@ func (t *topping) list(ctx context.Context, set *policy.Set, names map[string]st
 		return nil
 	})
 	if err != nil {
-		return "", err
+		return err
 	}
-	var b strings.Builder
-	b.WriteString(plural(total, "counter", "counters") + "\n")
 	lines := "policy\trule\tlimit\tused\tremaining\treset in\tkey\n"
 	for _, n := range found.list() {
 		key := n.name
@@ -156,8 +91,7 @@ func (t *topping) list(ctx context.Context, set *policy.Set, names map[string]st
 		}
 		lines += fmt.Sprintf("%s\t%s\t%s\t%d\t%d\t%v\t%s\n", n.policy, n.rule, n.limit, n.limit.Capacity()-n.result.Remaining, n.result.Remaining, n.result.ResetAfter.Round(time.Millisecond), key)
 	}
-	err = align(&b, lines)
-	return b.String(), err
+	return report.Align(out, plural(total, "counter", "counters")+"\n"+lines)
 }
 
 // near is a counter and how much of a limit it has used.

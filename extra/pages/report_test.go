@@ -44,10 +44,14 @@ policies:
   - {name: route, key: path, limits: 100/m}
   - {name: planned, key: ip, limits: 10/m, dry-run: true}
 `), write("access.log", log.String()), filepath.Join(dir, "page.html")
-	replay := exec.CommandContext(t.Context(), "go", "run", "./cmd/floodgate", "replay", "--format", "html", "--top", "10", "--quiet", "--output", path, limits, access)
+	replay := exec.CommandContext(t.Context(), "go", "run", "./cmd/floodgate", "replay", "--format", "html", "--sweep", limits, access)
 	replay.Dir = "../.."
-	if text, err := replay.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, text)
+	page, err := replay.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, page, 0o600); err != nil {
+		t.Fatal(err)
 	}
 	return "file://" + path
 }
@@ -59,7 +63,7 @@ func TestTheReportInABrowser(t *testing.T) {
 	do(t, ctx, chromedp.EmulateViewport(1000, 1600), chromedp.Navigate(url))
 	title, text := found(t, ctx, chromedp.Title()), found(t, ctx, chromedp.Text("body"))
 	plots := found(t, ctx, chromedp.Evaluate[int](`document.querySelectorAll("svg").length`))
-	drawn := found(t, ctx, chromedp.Evaluate[bool](`[...document.querySelectorAll("svg")].every(s => s.getBoundingClientRect().height > 100 && s.querySelectorAll("rect, circle").length > 5)`))
+	drawn := found(t, ctx, chromedp.Evaluate[bool](`[...document.querySelectorAll("svg")].every(s => s.getBoundingClientRect().height > 100 && s.querySelectorAll("rect").length > 5)`))
 	overflow := found(t, ctx, chromedp.Evaluate[int](`document.documentElement.scrollWidth - document.documentElement.clientWidth`))
 	shot := found(t, ctx, chromedp.FullScreenshot(100))
 	if !strings.HasPrefix(title, "Replay of ") || !strings.HasSuffix(title, "/access.log") {

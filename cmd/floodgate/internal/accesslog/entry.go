@@ -1,8 +1,12 @@
+// Package accesslog reads the access logs of web servers: the common and the
+// combined format, and lines of JSON as nginx, Caddy and Traefik write them.
+// The format of each line is detected separately.
 package accesslog
 
 import (
 	"errors"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -14,7 +18,6 @@ type Entry struct {
 	User   string // "" if there is none
 	Method string
 	Target string // of the request line: a path with its query, as it was sent
-	Status int    // 0 if there is none
 	Route  string // as a router has named it; "" if there is none
 
 	referer, agent string
@@ -28,8 +31,8 @@ var (
 	ErrRequest = errors.New("has no request line")
 )
 
-// Formats names the formats of lines that [Parse] reads.
-const Formats = "the common or combined format, or lines of JSON as nginx, Caddy and Traefik write them"
+// Formats names the formats of logs that can be read.
+const Formats = "the common or combined format, or lines of JSON as nginx, Caddy and Traefik write them; plain or compressed by gzip"
 
 // Fields names the fields of JSON lines if they are not those that nginx, Caddy
 // and Traefik write: the keys are FieldNames, the values paths such as
@@ -37,7 +40,7 @@ const Formats = "the common or combined format, or lines of JSON as nginx, Caddy
 type Fields map[string]string
 
 // FieldNames are the names that Fields may have.
-var FieldNames = []string{"time", "addr", "user", "method", "target", "status", "route"}
+var FieldNames = []string{"time", "addr", "user", "method", "target", "route"}
 
 // Parse reads a line, without its end.
 func Parse(line string, f Fields) (Entry, error) {
@@ -87,4 +90,64 @@ func (e *Entry) request(line string) error {
 		return ErrRequest
 	}
 	return nil
+}
+
+// commonTime is how the common log format writes a time.
+const commonTime = "02/Jan/2006:15:04:05 -0700"
+
+// parseCommon reads
+//
+//	host ident user [time] "request" status bytes "referer" "agent"
+//
+// of which the last two are the combined format's. What follows is left alone.
+func parseCommon(line string) (e Entry, err error) {
+	head, rest, _ := strings.Cut(line, " [")
+	stamp, rest, closed := strings.Cut(rest, "] ")
+	if !closed {
+		return e, ErrFormat
+	}
+	addr, identAndUser, _ := strings.Cut(head, " ")
+	_, user, named := strings.Cut(identAndUser, " ")
+	if !named {
+		return e, ErrFormat
+	}
+	e.Addr, e.User = dash(addr), dash(user)
+	if e.Time, err = time.Parse(commonTime, stamp); err != nil {
+		return e, ErrTime
+	}
+	request, rest, ok := quoted(rest)
+	if !ok {
+		return e, ErrFormat
+	}
+	status, rest, _ := strings.Cut(strings.TrimLeft(rest, " "), " ")
+	if _, err := strconv.Atoi(status); err != nil && status != "-" {
+		return e, ErrFormat
+	}
+	if _, rest, found := strings.Cut(rest, " "); found { // behind the bytes
+		if e.referer, rest, ok = quoted(rest); ok {
+			e.agent, _, _ = quoted(strings.TrimLeft(rest, " "))
+		}
+	}
+	e.referer, e.agent = dash(e.referer), dash(e.agent)
+	return e, e.request(request)
+}
+
+// quoted reads a text in quotes, in which servers escape quotes, backslashes and what is
+// not text, as Go does.
+func quoted(s string) (text, rest string, ok bool) {
+	if !strings.HasPrefix(s, `"`) {
+		return "", s, false
+	}
+	for i := 1; i < len(s); i++ {
+		switch s[i] {
+		case '\\':
+			i++
+		case '"':
+			if text, err := strconv.Unquote(s[:i+1]); err == nil {
+				return text, s[i+1:], true
+			}
+			return s[1:i], s[i+1:], true // other escapes: as it is
+		}
+	}
+	return "", s, false
 }

@@ -17,7 +17,6 @@ var paths = map[string][]string{
 	"user":   {"remote_user", "user_id", "ClientUsername", "user"},
 	"method": {"request_method", "request.method", "RequestMethod", "method", "verb"},
 	"target": {"request_uri", "request.uri", "RequestPath", "uri", "url", "path"},
-	"status": {"status", "DownstreamStatus", "response.status", "OriginStatus", "status_code", "code"},
 	"route":  {"route", "RouterName"},
 }
 
@@ -51,7 +50,6 @@ func parseJSON(line string, f Fields) (e Entry, err error) {
 		return e, ErrTime
 	}
 	e.Addr, e.User, e.Route = text("addr"), text("user"), text("route")
-	e.Status, _ = strconv.Atoi(text("status")) // many log it as text
 	if e.Method, e.Target = text("method"), text("target"); e.Method != "" && e.Target != "" {
 		return e, e.request(e.Method + " " + e.Target)
 	}

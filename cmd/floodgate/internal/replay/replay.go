@@ -1,4 +1,4 @@
-// Package replay runs policy files over access logs in the logs' own time, and
+// Package replay runs a policy file over access logs in the logs' own time, and
 // reports which requests would have been denied. Its memory is bounded, however
 // long the logs are.
 package replay
@@ -8,131 +8,153 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/floodgate-go/floodgate/cmd/floodgate/internal/accesslog"
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/policy"
 )
-
-// File is a policy file.
-type File struct {
-	Name string
-	Text []byte
-}
 
 // Config configures a replay.
 type Config struct {
-	// Files are run side by side.
-	Files []File
+	// Name and Text are those of the policy file.
+	Name string
+	Text []byte
 	// Fields are the fields of JSON lines; nil: the usual ones.
 	Fields accesslog.Fields
 	// HonestPerMinute is the most requests of an honest client a minute; 1 or more.
 	HonestPerMinute int64
-	// Top is how many keys, routes and clients are reported; 1 or more.
-	Top int
-	// MaxKeys is how many keys and how many clients are counted at a time;
-	// 0: 500,000.
-	MaxKeys int
 	// Sweep means that other quotas are tried as well, which takes ten times as long.
 	Sweep bool
-	// Progress is called now and then with the number of lines read; may be nil.
-	Progress func(lines int64)
 }
 
 // Replay is a replay under way. Its methods may not be called concurrently.
 type Replay struct {
 	config  Config
 	now     time.Time // the newest so far
-	report  Report
-	window  window
 	request request
-	runs    []*run
+	memory  *core.Memory
+	set     *policy.Set
+	sweep   sweep    // nil: none
+	dry     []string // the policies that would have denied the request
+
+	report   Report
+	policies map[string]*PolicyReport
+	keys     *tally[keyCount]
+	routes   *tally[keyCount]
+	clients  *tally[clientCount]
 }
 
-// New makes a replay. The errors are those of the files.
+// clientCount is what is known of one client.
+type clientCount struct {
+	requests, denied int64
+	minute, inMinute int64
+	busiest          int64
+}
+
+// The most keys, clients and routes that are counted.
+const (
+	maxKeys   = 500_000
+	maxRoutes = 10_000
+)
+
+// New makes a replay. The errors are those of the policy file.
 func New(c Config) (*Replay, error) {
-	if c.MaxKeys == 0 {
-		c.MaxKeys = 500_000
+	r := &Replay{
+		config: c, request: request{missing: map[string]bool{}}, report: Report{File: c.Name, WholeSeconds: true}, policies: map[string]*PolicyReport{},
+		keys: newTally[keyCount](maxKeys), routes: newTally[keyCount](maxRoutes), clients: newTally[clientCount](maxKeys),
 	}
-	r := &Replay{config: c, request: request{missing: map[string]bool{}}}
-	r.report.WholeSeconds = true
-	var errs []error
-	for _, f := range c.Files {
-		one, err := newRun(f, r)
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		r.runs = append(r.runs, one)
-	}
-	if err := errors.Join(errs...); err != nil {
+	if err := r.load(); err != nil {
 		return nil, errors.Join(err, r.Close())
+	}
+	for _, p := range r.set.Policies() {
+		r.policies[p.Name] = &PolicyReport{Policy: p.Name, DryRun: p.DryRun}
+		if p.Wait > 0 && !p.DryRun {
+			r.report.Waits = append(r.report.Waits, p.Name)
+		}
 	}
 	return r, nil
 }
 
+// load loads the policy file over counters in memory, in the log's time.
+func (r *Replay) load() (err error) {
+	clock := func() time.Time { return r.now }
+	if r.memory, err = core.NewMemory(core.MemoryConfig{Clock: clock}); err != nil {
+		return err
+	}
+	opts := []policy.Option{
+		policy.Log(slog.New(slog.DiscardHandler)), // what a log shows of requests is not what a server would see
+		policy.WithoutWaiting(),
+		policy.WithUser(func(core.Request) string { return r.request.entry.User }),
+		policy.WithTier(func(core.Request) (string, error) {
+			r.request.lacks("tier")
+			return "", nil
+		}),
+	}
+	if r.config.Sweep {
+		if r.sweep, err = newSweep(r.config.Name, r.config.Text, clock, opts); err != nil {
+			return err
+		}
+	}
+	opts = append(opts, policy.WithStore(&countingStore{r.memory, r.keys}), policy.OnDisallowed(r.dryRunDenied))
+	r.set, err = policy.Parse(r.config.Name, r.config.Text, opts...)
+	return err
+}
+
+// dryRunDenied notes the policies that would have denied a request.
+func (r *Replay) dryRunDenied(_ core.Request, d core.Decision, denial core.Denial) core.Denial {
+	if d.DryRun {
+		for s := range d.Limits() {
+			if name := r.set.PolicyOf(s.Rule); s.Denied && !slices.Contains(r.dry, name) {
+				r.dry = append(r.dry, name)
+			}
+		}
+	}
+	return denial
+}
+
 // Close closes everything that New opened.
 func (r *Replay) Close() error {
-	var errs []error
-	for _, one := range r.runs {
-		errs = append(errs, one.close())
+	err := r.sweep.close()
+	if r.set != nil {
+		err = errors.Join(err, r.set.Close())
 	}
-	return errors.Join(errs...)
+	return errors.Join(err, r.memory.Close())
 }
 
 // maxSamples is how many lines that could not be read are shown.
 const maxSamples = 20
 
-// parsed is a line after parsing.
-type parsed struct {
-	entry  accesslog.Entry
-	err    error
-	number int
-	text   string
-}
-
-const batchSize = 512
-
-// Run replays a log. Logs must be run in the order of their times, the oldest
-// first. A line that cannot be read is counted, and so is an outlier. Run
-// returns the error of reading the log, or ctx's. A log with lines of which
-// none can be read is an error. A log without lines is no error, because it may
-// have just been rotated.
+// Run replays a log. Logs must be run in the order of their times, the oldest first. A
+// line that cannot be read is counted. Run returns the error of reading the log, or
+// ctx's. A log with lines of which none can be read is an error. A log without lines is
+// no error, because it may have just been rotated.
 func (r *Replay) Run(ctx context.Context, name string, log io.Reader) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	r.window.held = nil // of a log that has failed
-	batches := make(chan []parsed, 4)
-	failed := make(chan error, 1)
-	go func() { // one core parses while the other decides
-		defer close(batches)
-		failed <- r.parse(ctx, log, batches)
-	}()
 	r.report.Logs = append(r.report.Logs, name)
 	lines, malformed := r.report.Lines, r.report.Malformed
-	var first *parsed // the first line of the log
-	for batch := range batches {
-		for i := range batch {
-			if first == nil {
-				first = &batch[i]
-			}
-			r.line(name, &batch[i])
+	var wrong error // of the first line that cannot be read
+	err := accesslog.Lines(log, func(number int, line []byte) error {
+		r.report.Lines++
+		text := string(line)
+		entry, err := accesslog.Parse(text, r.config.Fields)
+		if err == nil {
+			r.decide(&entry)
+			return ctx.Err()
 		}
-		if r.config.Progress != nil {
-			r.config.Progress(r.report.Lines)
+		if r.report.Malformed++; len(r.report.Samples) < maxSamples {
+			r.report.Samples = append(r.report.Samples, Sample{name, number, text[:min(len(text), 200)], err.Error()})
 		}
-	}
-	err := <-failed
-	for err == nil && len(r.window.held) > 0 {
-		r.oldest(name)
-	}
-	switch n := r.report.Lines - lines; {
-	case errors.Is(err, accesslog.ErrTruncated):
-		err = fmt.Errorf("%w (lines read: %d)", err, n)
-	case err == nil && n > 0 && r.report.Malformed-malformed == n:
-		err = unreadable(n, first)
+		if wrong == nil {
+			wrong = unreadable(number, text, err)
+		}
+		return ctx.Err()
+	})
+	if n := r.report.Lines - lines; err == nil && n > 0 && r.report.Malformed-malformed == n {
+		err = fmt.Errorf("none of its lines (%d) is a line of an access log: %w", n, wrong)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
@@ -140,106 +162,74 @@ func (r *Replay) Run(ctx context.Context, name string, log io.Reader) error {
 	return nil
 }
 
-// unreadable returns the error for a log of n lines of which none can be read, not even
-// the first.
-func unreadable(n int64, first *parsed) error {
-	text, hint := []rune(strings.ToValidUTF8(first.text, "\ufffd")), "want "+accesslog.Formats
-	if len(text) > maxShown {
-		text = append(text[:maxShown:maxShown], []rune("...")...)
+// unreadable returns an error that describes a line that cannot be read.
+func unreadable(number int, text string, err error) error {
+	want := accesslog.Formats
+	if strings.HasPrefix(strings.TrimSpace(text), "{") {
+		want += "; --fields names the fields of other JSON"
 	}
-	if strings.HasPrefix(strings.TrimSpace(first.text), "{") {
-		hint += "; --fields names the fields of other JSON"
-	}
-	return fmt.Errorf("none of its lines (%d) is a line of an access log: line %d, %q, %w (%s)", n, first.number, string(text), first.err, hint)
-}
-
-// maxShown is the number of characters of a line that an error shows.
-const maxShown = 100
-
-func (r *Replay) parse(ctx context.Context, log io.Reader, batches chan<- []parsed) error {
-	batch := make([]parsed, 0, batchSize)
-	send := func() error {
-		select {
-		case batches <- batch:
-			batch = make([]parsed, 0, batchSize)
-			return nil
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	err := accesslog.Lines(log, func(number int, line []byte) error {
-		p := parsed{number: number, text: string(line)}
-		p.entry, p.err = accesslog.Parse(p.text, r.config.Fields)
-		if p.err == nil {
-			p.text = ""
-		}
-		if batch = append(batch, p); len(batch) < batchSize {
-			return nil
-		}
-		return send()
-	})
-	if len(batch) > 0 && ctx.Err() == nil {
-		err = errors.Join(err, send()) // what came before an error counts
-	}
-	return err
-}
-
-// line takes a line. It is decided once the lines after it are known.
-func (r *Replay) line(log string, p *parsed) {
-	r.report.Lines++
-	if p.err != nil {
-		r.report.Malformed++
-		r.sample(log, p, p.err.Error())
-		return
-	}
-	if r.window.held = append(r.window.held, *p); len(r.window.held) > neighbours {
-		r.oldest(log)
-	}
-}
-
-func (r *Replay) sample(log string, p *parsed, problem string) {
-	if len(r.report.Samples) < maxSamples {
-		r.report.Samples = append(r.report.Samples, Sample{log, p.number, p.text[:min(len(p.text), 200)], problem})
-	}
-}
-
-// oldest decides the oldest line that is held, or leaves it out.
-func (r *Replay) oldest(log string) {
-	w := &r.window
-	p := &w.held[0]
-	if w.wrong() {
-		r.report.Outliers++
-		p.text = p.entry.Method + " " + p.entry.Target
-		r.sample(log, p, "its time, "+p.entry.Time.Format(time.RFC3339)+", is far from the times of the lines around it")
-	} else {
-		r.decide(&p.entry)
-		w.taken(p.entry.Time)
-	}
-	w.held = w.held[1:]
+	return fmt.Errorf("line %d, %.100q, %w (want %s)", number, text, err, want)
 }
 
 // decide has the policies decide on a request.
 func (r *Replay) decide(e *accesslog.Entry) {
-	rep := &r.report
+	rep, at := &r.report, e.Time
 	rep.Requests++
-	at := e.Time
 	rep.WholeSeconds = rep.WholeSeconds && at.Nanosecond() == 0
-	switch {
-	case rep.Requests == 1:
+	if rep.Requests == 1 {
 		rep.From, r.now = at, at
-	case at.Before(r.now):
+	}
+	if at.Before(r.now) {
 		rep.OutOfOrder++
 		rep.LongestBack = max(rep.LongestBack, r.now.Sub(at))
-		if at.Before(rep.From) {
-			rep.From = at
-		}
-	default:
+	} else {
 		r.now = at
 	}
-	r.request.set(*e)
-	for _, one := range r.runs {
-		one.decide(&r.request, r.now)
+	if at.Before(rep.From) {
+		rep.From = at
 	}
+	r.request.set(*e)
+	r.dry = r.dry[:0]
+	d := check(r.set, &r.request)
+	for _, name := range r.dry {
+		r.policies[name].DryRunDenied++
+	}
+	point, route, client := rep.Series.at(r.now), r.routes.at(routeOf(e.Method, r.request.rawPath)), r.clients.at(r.request.client())
+	route.requests++
+	client.requests++
+	if minute := r.now.Unix() / 60; minute != client.minute {
+		client.minute, client.inMinute = minute, 0
+	}
+	client.inMinute++
+	client.busiest = max(client.busiest, client.inMinute)
+	if len(r.dry) > 0 {
+		rep.DryRunDenied++
+		point.DryRunDenied++
+	}
+	if d.Allowed {
+		rep.Allowed++
+		point.Allowed++
+	} else {
+		rep.Denied++
+		point.Denied++
+		route.denied++
+		client.denied++
+		if d.Reason == core.ReasonBadRequest {
+			rep.Bad++ // d.Rule is then that of a limit which has not denied it
+		} else if p := r.policies[r.set.PolicyOf(d.Rule())]; p != nil {
+			p.Denied++
+		}
+	}
+	r.sweep.check(&r.request)
+}
+
+// check has a checker decide on a request, which ends at once.
+func check(c core.Checker, r *request) core.Decision {
+	d := c.Check(r)
+	if d.NeedsOutcome() {
+		c.Settle(r, d, core.Outcome{})
+	}
+	return d
 }
 
 // Report returns the results so far.
@@ -248,68 +238,45 @@ func (r *Replay) Report() *Report {
 	rep.To = r.now
 	rep.WholeSeconds = rep.WholeSeconds && rep.Requests > 0
 	rep.Missing = slices.Sorted(maps.Keys(r.request.missing))
-	for _, one := range r.runs {
-		rep.Files = append(rep.Files, one.report())
+	for _, p := range r.set.Policies() {
+		rep.Policies = append(rep.Policies, *r.policies[p.Name])
 	}
+	denied := func(c *keyCount) int64 { return c.denied }
+	for _, id := range r.keys.top(denied) {
+		rule, key, _ := strings.Cut(id, separator)
+		key = strings.TrimSuffix(key, "\x00") // which the core adds
+		rep.Keys = append(rep.Keys, KeyReport{r.set.PolicyOf(rule), rule, key, r.keys.values[id].requests, r.keys.values[id].denied})
+	}
+	rep.KeysMissed = r.keys.missed
+	for _, route := range r.routes.top(denied) {
+		rep.Routes = append(rep.Routes, RouteReport{route, r.routes.values[route].requests, r.routes.values[route].denied})
+	}
+	rep.Series.Points = slices.Clone(rep.Series.Points)
+	rep.Clients = r.clientReport()
+	rep.Sweeps = r.sweep.curves()
 	return &rep
 }
 
-// A line whose time is wrong would end all windows, or hold them open: the
-// requests behind it would be decided at one moment. So each time is compared
-// with those of the lines around it, of which the medians are taken.
-const (
-	neighbours = 32                   // lines on each side
-	tolerance  = 5 * time.Minute      // how far ahead a time may be: longer than requests usually take
-	farBehind  = 24 * time.Hour       // long requests are logged at their end, with the time of their beginning
-	farApart   = 366 * 24 * time.Hour // beside which a gap in a log is no gap any more: no window is longer
-)
-
-// window holds lines back until those that follow them are known.
-type window struct {
-	before []time.Time // of the last lines that were taken, at most neighbours
-	held   []parsed
-	newest time.Time
-}
-
-// wrong reports whether the time of the oldest held line is far from the times
-// of the lines around it.
-func (w *window) wrong() bool {
-	at := w.held[0].entry.Time
-	if len(w.before) > 0 && !at.After(w.newest.Add(tolerance)) && at.After(w.newest.Add(-farBehind)) {
-		return false // as nearly all are
+func (r *Replay) clientReport() ClientReport {
+	rep := ClientReport{Clients: len(r.clients.values), HonestPerMinute: r.config.HonestPerMinute, Missed: r.clients.missed}
+	honest := func(c *clientCount) int64 {
+		if c.busiest > rep.HonestPerMinute {
+			return 0
+		}
+		return c.denied
 	}
-	var after []time.Time
-	for i := 1; i < len(w.held); i++ {
-		after = append(after, w.held[i].entry.Time)
+	for _, c := range r.clients.values {
+		if c.denied > 0 {
+			rep.Denied++
+		}
+		if n := honest(c); n > 0 {
+			rep.Honest++
+			rep.HonestDenied += n
+		}
 	}
-	earlier, known := median(w.before)
-	later, follow := median(after)
-	switch {
-	case known && follow:
-		return at.Sub(earlier) > tolerance && at.Sub(later) > tolerance || earlier.Sub(at) > farBehind && later.Sub(at) > farBehind
-	case follow: // the first lines of the first log
-		return at.Sub(later) > tolerance || later.Sub(at) > farApart
-	case known: // the last line of the last log
-		return at.Sub(earlier) > farApart || earlier.Sub(at) > farBehind
+	for _, client := range r.clients.top(honest) {
+		c := r.clients.values[client]
+		rep.Examples = append(rep.Examples, ClientExample{client, c.requests, c.denied, c.busiest})
 	}
-	return false
-}
-
-// taken notes that the oldest line that is held has been decided.
-func (w *window) taken(at time.Time) {
-	if len(w.before) == neighbours {
-		w.before = w.before[1:]
-	}
-	w.before = append(w.before, at)
-	if at.After(w.newest) {
-		w.newest = at
-	}
-}
-
-func median(times []time.Time) (time.Time, bool) {
-	if len(times) == 0 {
-		return time.Time{}, false
-	}
-	sorted := slices.SortedFunc(slices.Values(times), time.Time.Compare)
-	return sorted[(len(sorted)-1)/2], true
+	return rep
 }

@@ -23,12 +23,8 @@ func line(second int, address, request string) string {
 	return fmt.Sprintf("%s - - [%s] \"%s HTTP/1.1\" 200 1 \"-\" \"agent\"\n", address, begin.Add(time.Duration(second)*time.Second).Format("02/Jan/2006:15:04:05 -0700"), request)
 }
 
-func config(texts ...string) replay.Config {
-	c := replay.Config{HonestPerMinute: 5, Top: 10, MaxKeys: 1000}
-	for i, text := range texts {
-		c.Files = append(c.Files, replay.File{Name: fmt.Sprint("f", i), Text: []byte(text)})
-	}
-	return c
+func config(text string) replay.Config {
+	return replay.Config{Name: "f", Text: []byte(text), HonestPerMinute: 5}
 }
 
 func run(t testing.TB, c replay.Config, logs ...string) *replay.Report {
@@ -60,7 +56,7 @@ func TestALogWithKnownAnswers(t *testing.T) {
 policies:
   - {name: all, key: ip, limits: 3/6s fixed_window}
   - {name: planned, limits: 0/s, dry-run: true, match: {methods: [POST]}, key: 'header["x-api-key"]'}
-`, "policies: [{name: other, limits: 100/h}]")
+`)
 	c.Sweep = true
 	r := run(t, c, log.String())
 	if r.Lines != 33 || r.Requests != 32 || r.Malformed != 1 || r.Samples[0].Line != 11 || r.Samples[0].Text != "not a line" || r.OutOfOrder != 1 || r.LongestBack != 5*time.Second || !r.WholeSeconds {
@@ -69,7 +65,7 @@ policies:
 	if !r.From.Equal(begin) || !r.To.Equal(begin.Add(90*time.Second)) || strings.Join(r.Missing, ",") != "header x-api-key" {
 		t.Errorf("from %v to %v, missing %v", r.From, r.To, r.Missing)
 	}
-	f := r.Files[0]
+	f := r
 	if f.Allowed != 6+3+1+1 || f.Denied != 4+17 || f.DryRunDenied != 3 || f.Bad != 0 {
 		t.Errorf("totals: %d, %d, %d, %d", f.Allowed, f.Denied, f.DryRunDenied, f.Bad)
 	}
@@ -92,9 +88,6 @@ policies:
 	if got := fmt.Sprint(f.Policies); got != "[{all false 21 0} {planned true 0 3}]" {
 		t.Errorf("the policies: %s", got)
 	}
-	if r.Files[1].Denied != 0 || r.Files[1].Allowed != 32 {
-		t.Errorf("the other file: %+v", r.Files[1])
-	}
 	for _, p := range f.Sweeps[0].Points { // all, by itself
 		want := map[float64]int64{1: 21, 10: 0, 5: 5, 2: 14}
 		if n, known := want[p.Factor]; known && p.Denied != n {
@@ -103,7 +96,7 @@ policies:
 	}
 	// The same with an honest client.
 	c.HonestPerMinute = 10
-	if cl := run(t, c, log.String()).Files[0].Clients; cl.Honest != 1 || cl.HonestDenied != 4 || cl.Examples[0].Client != "192.0.2.1" || cl.Examples[0].Busiest != 10 || cl.Examples[0].Requests != 11 || cl.Examples[0].Denied != 4 {
+	if cl := run(t, c, log.String()).Clients; cl.Honest != 1 || cl.HonestDenied != 4 || cl.Examples[0].Client != "192.0.2.1" || cl.Examples[0].Busiest != 10 || cl.Examples[0].Requests != 11 || cl.Examples[0].Denied != 4 {
 		t.Errorf("the clients: %+v", cl)
 	}
 }
@@ -142,7 +135,7 @@ func TestAnyLogIsDecidedAsTheModelDoes(t *testing.T) {
 		if err := r.Run(context.Background(), "log", strings.NewReader(log.String())); err != nil {
 			t.Fatal(err)
 		}
-		f := r.Report().Files[0]
+		f := r.Report()
 		if f.Denied != all {
 			t.Fatalf("%d denied, want %d", f.Denied, all)
 		}
@@ -156,7 +149,7 @@ func TestAnyLogIsDecidedAsTheModelDoes(t *testing.T) {
 
 func TestUsersAndBadRequests(t *testing.T) {
 	log := strings.ReplaceAll(line(0, "a", "GET /?id=1")+line(1, "a", "GET /"), "- - [", "- ann [")
-	f := run(t, config(`policies: [{name: a, key: user, limits: 1/h, match: {when: 'query["id"] == "1"'}}, {name: b, key: 'query["id"]', missing: reject, limits: 1/h}]`), log).Files[0]
+	f := run(t, config(`policies: [{name: a, key: user, limits: 1/h, match: {when: 'query["id"] == "1"'}}, {name: b, key: 'query["id"]', missing: reject, limits: 1/h}]`), log)
 	if f.Allowed != 1 || f.Bad != 1 || f.Denied != 1 {
 		t.Errorf("%+v", f)
 	}
@@ -164,7 +157,7 @@ func TestUsersAndBadRequests(t *testing.T) {
 
 func TestTimesWithFractions(t *testing.T) {
 	log := `{"ts":1795182936.2,"ip":"a","method":"GET","path":"/"}` + "\n" + `{"ts":1795182936.4,"ip":"a","method":"GET","path":"/"}` + "\n"
-	if r := run(t, config("policies: [{name: a, limits: 1/200ms fixed_window}]"), log); r.WholeSeconds || r.Files[0].Denied != 0 {
+	if r := run(t, config("policies: [{name: a, limits: 1/200ms fixed_window}]"), log); r.WholeSeconds || r.Denied != 0 {
 		t.Errorf("%+v", r)
 	}
 }
@@ -174,7 +167,7 @@ func TestTimesWithFractions(t *testing.T) {
 func TestSeveralPoliciesCountAndAreSweptOnce(t *testing.T) {
 	c := config("policies: [{name: a, limits: 100/h}, {name: b, limits: 10/h token_bucket burst=4}]")
 	c.Sweep = true
-	f := run(t, c, strings.Repeat(line(0, "a", "GET /"), 10)).Files[0]
+	f := run(t, c, strings.Repeat(line(0, "a", "GET /"), 10))
 	// The last six were denied by b, and charged to neither.
 	for _, s := range f.Sweeps {
 		for _, p := range s.Points {
@@ -182,25 +175,6 @@ func TestSeveralPoliciesCountAndAreSweptOnce(t *testing.T) {
 			if n, known := want[p.Factor]; known && p.Denied != n {
 				t.Errorf("%s × %g: %d denied, want %d", s.Policy, p.Factor, p.Denied, n)
 			}
-		}
-	}
-}
-
-// What is told on the way, and what is held back: the lines that are compared with
-// those that follow, and no more samples than are shown.
-func TestProgressAndSamples(t *testing.T) {
-	for lines, want := range map[int]string{0: "[]", 1: "[1]", 511: "[511]", 512: "[512]", 513: "[512 513]", 1024: "[512 1024]", 1100: "[512 1024 1100]"} {
-		var told []int64
-		c := config("policies: [{name: a, limits: 9/h}]")
-		c.Progress = func(n int64) { told = append(told, n) }
-		r := run(t, c, strings.Repeat(line(0, "a", "GET /"), lines))
-		if fmt.Sprint(told) != want || r.Lines != int64(lines) || r.Requests != int64(lines) || r.WholeSeconds != (lines > 0) {
-			t.Errorf("%d lines: told %v, want %s; %d lines, %d requests, whole seconds: %t", lines, told, want, r.Lines, r.Requests, r.WholeSeconds)
-		}
-	}
-	for wrong, want := range map[int]int{0: 0, 19: 19, 20: 20, 21: 20, 25: 20} {
-		if r := run(t, config("policies: [{name: a, limits: 9/h}]"), line(0, "a", "GET /")+strings.Repeat(strings.Repeat("x", 300)+"\n", wrong)); len(r.Samples) != want || r.Malformed != int64(wrong) || want > 0 && len(r.Samples[0].Text) != 200 {
-			t.Errorf("%d wrong lines: %d samples, want %d of 200 bytes", wrong, len(r.Samples), want)
 		}
 	}
 }
@@ -216,20 +190,13 @@ func BenchmarkReplay(b *testing.B) {
 	for name, sweep := range map[string]bool{"plain": false, "sweep": true} {
 		b.Run(name, func(b *testing.B) {
 			c := config("policies: [{name: a, key: ip, limits: 100/m}, {name: b, key: ip, limits: 5/s, match: {paths: [/items/*]}}]")
-			c.MaxKeys, c.Sweep = 500_000, sweep
+			c.Sweep = sweep
 			b.SetBytes(int64(log.Len()))
 			for b.Loop() {
 				run(b, c, log.String())
 			}
 			b.ReportMetric(float64(lines)*float64(b.N)/b.Elapsed().Seconds(), "lines/s")
 		})
-	}
-}
-
-func TestAReportNamesItsLogsAndFiles(t *testing.T) {
-	r := run(t, config("policies: [{name: a, limits: 9/h}]", "policies: [{name: b, limits: 9/h}]"), line(0, "a", "GET /"), line(1, "a", "GET /"))
-	if !slices.Equal(r.Logs, []string{"log0", "log1"}) || len(r.Files) != 2 || r.Files[0].File != "f0" || r.Files[1].File != "f1" || r.Files[0].Sweeps != nil {
-		t.Errorf("%+v", r)
 	}
 }
 
@@ -253,22 +220,6 @@ func TestTheTimesOfALog(t *testing.T) {
 	}
 }
 
-func TestTheDefaultToleranceIsFiveMinutes(t *testing.T) {
-	for ahead, outliers := range map[int]int64{300: 0, 301: 1} {
-		var log strings.Builder
-		for i := range 100 {
-			second := 0
-			if i == 50 {
-				second = ahead
-			}
-			log.WriteString(line(second, "a", "GET /"))
-		}
-		if r := run(t, config("policies: [{name: a, limits: 9/h}]"), log.String()); r.Outliers != outliers {
-			t.Errorf("%d seconds ahead: %d outliers, want %d", ahead, r.Outliers, outliers)
-		}
-	}
-}
-
 // A request counts once for each key and each policy, however many limits it exceeds and
 // however often the store is asked.
 func TestARequestCountsOnceForAKey(t *testing.T) {
@@ -280,7 +231,7 @@ policies:
   - {name: first, key: ip, limits: [1/h, 1/d], dry-run: true}
   - {name: second, key: ip, limits: 100/h, dry-run: true}
 `), log)
-	f := r.Files[0]
+	f := r
 	if got := fmt.Sprint(f.Policies); got != "[{both false 3 0} {body false 0 0} {first true 0 1} {second true 0 0}]" || f.Denied != 3 || f.DryRunDenied != 1 {
 		t.Errorf("the policies: %s, denied %d, by the dry run %d", got, f.Denied, f.DryRunDenied)
 	}
@@ -306,51 +257,18 @@ func TestTheBusiestMinuteOfAClient(t *testing.T) {
 	c := config("policies: [{name: a, key: ip, limits: 1/h fixed_window}]")
 	c.HonestPerMinute = 60
 	want := []replay.ClientExample{{Client: "192.0.2.1", Requests: 1800, Denied: 1799, Busiest: 60}, {Client: "192.0.2.2", Requests: 2, Denied: 1, Busiest: 2}}
-	if got := run(t, c, log.String()).Files[0].Clients; got.Denied != 2 || got.Honest != 2 || got.HonestDenied != 1800 || !slices.Equal(got.Examples, want) {
+	if got := run(t, c, log.String()).Clients; got.Denied != 2 || got.Honest != 2 || got.HonestDenied != 1800 || !slices.Equal(got.Examples, want) {
 		t.Errorf("%+v", got)
 	}
 	c.HonestPerMinute = 59
-	if got := run(t, c, log.String()).Files[0].Clients; got.Denied != 2 || got.Honest != 1 || got.HonestDenied != 1 || !slices.Equal(got.Examples, want[1:]) {
+	if got := run(t, c, log.String()).Clients; got.Denied != 2 || got.Honest != 1 || got.HonestDenied != 1 || !slices.Equal(got.Examples, want[1:]) {
 		t.Errorf("%+v", got)
-	}
-}
-
-// A report says by how much the counts of keys may be too small, and by how much those of clients.
-func TestKeysAndClientsMissCountsByThemselves(t *testing.T) {
-	var clients, keys strings.Builder
-	for i := range 100 {
-		clients.WriteString(line(0, fmt.Sprint("10.0.0.", i), "GET /"))
-		keys.WriteString(line(0, "10.0.0.1", fmt.Sprint("GET /?k=", i)))
-	}
-	for name, c := range map[string]struct {
-		log           string
-		keys, clients bool // whether some are missed
-	}{"many clients": {clients.String(), false, true}, "many keys": {keys.String(), true, false}} {
-		config := config(`policies: [{name: a, key: 'query["k"]', missing: own-bucket, limits: 9/h}]`)
-		config.MaxKeys = 10
-		f := run(t, config, c.log).Files[0]
-		if f.KeysHeld != 10 || f.KeysMissed > 0 != c.keys || f.Clients.Missed > 0 != c.clients {
-			t.Errorf("%s: %d keys are held, %d may be missed of a key and %d of a client", name, f.KeysHeld, f.KeysMissed, f.Clients.Missed)
-		}
-	}
-}
-
-// A replay holds as many routes as keys. It forgets the rarer ones.
-func TestRoutesAreBounded(t *testing.T) {
-	var log strings.Builder
-	for i := range 100 {
-		log.WriteString(line(0, "10.0.0.1", "GET /often") + line(0, "10.0.0.1", "GET /"+strings.Repeat("x", i+1)))
-	}
-	c := config("policies: [{name: a, limits: 0/h}]")
-	c.MaxKeys, c.Top = 5, 1000
-	if f := run(t, c, log.String()).Files[0]; len(f.Routes) > 5 || f.Routes[0].Route != "GET /often" || f.Routes[0].Requests != 100 {
-		t.Errorf("%d routes, want 5 at most: %+v", len(f.Routes), f.Routes)
 	}
 }
 
 // A route has the path as it was sent: an escaped slash separates nothing.
 func TestTheRouteOfAnEscapedPath(t *testing.T) {
-	f := run(t, config("policies: [{name: a, limits: 0/h}]"), line(0, "a", "GET /files/a%2F17")).Files[0]
+	f := run(t, config("policies: [{name: a, limits: 0/h}]"), line(0, "a", "GET /files/a%2F17"))
 	if want := []replay.RouteReport{{Route: "GET /files/a%2F17", Requests: 1, Denied: 1}}; !slices.Equal(f.Routes, want) {
 		t.Errorf("the routes: %+v, want %+v", f.Routes, want)
 	}
@@ -358,7 +276,7 @@ func TestTheRouteOfAnEscapedPath(t *testing.T) {
 
 // A bad request is denied on its route and to its client, and not by a policy.
 func TestABadRequestIsDenied(t *testing.T) {
-	f := run(t, config(`policies: [{name: a, key: 'query["id"]', missing: reject, limits: 1/h}]`), line(0, "192.0.2.1", "GET /x")).Files[0]
+	f := run(t, config(`policies: [{name: a, key: 'query["id"]', missing: reject, limits: 1/h}]`), line(0, "192.0.2.1", "GET /x"))
 	if want := []replay.RouteReport{{Route: "GET /x", Requests: 1, Denied: 1}}; !slices.Equal(f.Routes, want) || f.Clients.Denied != 1 || f.Clients.HonestDenied != 1 || f.Policies[0].Denied != 0 || f.Series.Points[0].Denied != 1 {
 		t.Errorf("the routes: %+v, want %+v; the clients: %+v; the policies: %+v; over time: %+v", f.Routes, want, f.Clients, f.Policies, f.Series)
 	}
@@ -366,7 +284,7 @@ func TestABadRequestIsDenied(t *testing.T) {
 
 // A late request counts in the minute in which it is decided.
 func TestTheMinuteOfALateRequest(t *testing.T) {
-	f := run(t, config("policies: [{name: a, limits: 1/h}]"), line(0, "a", "GET /")+line(180, "a", "GET /")+line(60, "a", "GET /")).Files[0]
+	f := run(t, config("policies: [{name: a, limits: 1/h}]"), line(0, "a", "GET /")+line(180, "a", "GET /")+line(60, "a", "GET /"))
 	if want := []replay.Point{{Allowed: 1}, {}, {}, {Denied: 2}}; !slices.Equal(f.Series.Points, want) {
 		t.Errorf("over time: %+v, want %+v", f.Series.Points, want)
 	}
@@ -399,7 +317,7 @@ func TestAReportIsACopy(t *testing.T) {
 	if got := fmt.Sprintf("%+v", *first); got != said {
 		t.Errorf("the report of the first log says %s, want %s", got, said)
 	}
-	if second := r.Report(); second.Requests != 4 || second.Files[0].Denied != 3 || !slices.Equal(second.Logs, []string{"log", "log"}) {
+	if second := r.Report(); second.Requests != 4 || second.Denied != 3 || !slices.Equal(second.Logs, []string{"log", "log"}) {
 		t.Errorf("the report of both logs: %+v", second)
 	}
 }
@@ -409,7 +327,7 @@ func TestAReportIsACopy(t *testing.T) {
 func TestARequestAtFaultIsNotDeniedByAnotherPolicy(t *testing.T) {
 	const text = `policies: [{name: a, key: 'header["x-api-key"]', missing: reject, limits: 9/m}, {name: b, key: ip, limits: 2/m}]`
 	r := run(t, config(text), line(0, "192.0.2.1", "GET /")+line(1, "192.0.2.1", "GET /")+line(2, "192.0.2.1", "GET /"))
-	f := r.Files[0]
+	f := r
 	if f.Denied != 3 || f.Bad != 2 {
 		t.Errorf("%d denied, %d of them at fault, want 3 and 2", f.Denied, f.Bad)
 	}

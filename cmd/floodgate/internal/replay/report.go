@@ -11,10 +11,7 @@ type Report struct {
 	Lines     int64 `json:"lines"`
 	Requests  int64 `json:"requests"`
 	Malformed int64 `json:"malformed"`
-	// Outliers are lines whose time is far from those of the lines around them:
-	// they are left out.
-	Outliers int64 `json:"outliers"`
-	// Samples are the first lines that could not be read or were left out.
+	// Samples are the first lines that could not be read.
 	Samples []Sample `json:"malformed_samples,omitempty"`
 	// From and To are the first and the last time of a request.
 	From time.Time `json:"from"`
@@ -30,20 +27,7 @@ type Report struct {
 	// Missing names the values that the policies ask for and the logs do not
 	// have.
 	Missing []string `json:"missing,omitempty"`
-	// Files has an entry for each policy file.
-	Files []FileReport `json:"files"`
-}
-
-// Sample is a line that could not be read.
-type Sample struct {
-	Log     string `json:"log"`
-	Line    int    `json:"line"`
-	Text    string `json:"text"` // at most its first 200 bytes
-	Problem string `json:"problem"`
-}
-
-// FileReport is the effect of one policy file.
-type FileReport struct {
+	// File is the name of the policy file.
 	File string `json:"file"`
 	// Allowed and Denied make up all requests; of the denied, Bad were
 	// answered with 400. DryRunDenied would have been denied by a policy with dry-run: true.
@@ -56,11 +40,9 @@ type FileReport struct {
 	Waits []string `json:"waits,omitempty"`
 	// Policies are in the order of the file.
 	Policies []PolicyReport `json:"policies"`
-	// Keys are those that were denied most. If there are more than KeysHeld
-	// keys, the rarest are forgotten, and their counts may be too small by
-	// KeysMissed.
+	// Keys are those that were denied most. KeysMissed counts the requests of keys that
+	// are in no list, because there were too many keys before them.
 	Keys       []KeyReport `json:"keys,omitempty"`
-	KeysHeld   int         `json:"keys_held"`
 	KeysMissed int64       `json:"keys_missed"`
 	// Routes are the paths that were denied most, with identifiers replaced.
 	Routes []RouteReport `json:"routes,omitempty"`
@@ -70,6 +52,14 @@ type FileReport struct {
 	Clients ClientReport `json:"clients"`
 	// Sweeps are the effects of other quotas.
 	Sweeps []Sweep `json:"sweeps,omitempty"`
+}
+
+// Sample is a line that could not be read.
+type Sample struct {
+	Log     string `json:"log"`
+	Line    int    `json:"line"`
+	Text    string `json:"text"` // at most its first 200 bytes
+	Problem string `json:"problem"`
 }
 
 // PolicyReport is about one policy. Several policies may deny one request; it
@@ -123,7 +113,7 @@ type ClientReport struct {
 	HonestDenied    int64 `json:"honest_denied"`
 	// Examples are the honest clients that were denied most.
 	Examples []ClientExample `json:"honest_examples,omitempty"`
-	// Missed is by how much counts may be too small; see FileReport.Keys.
+	// Missed counts the requests of clients that came when there were too many.
 	Missed int64 `json:"missed"`
 }
 

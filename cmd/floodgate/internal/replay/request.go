@@ -116,10 +116,6 @@ func routeOf(method, path string) string {
 		if i > 0 {
 			b.WriteByte('/')
 		}
-		if i > 8 {
-			b.WriteString("...")
-			break
-		}
 		if identifier(segment) {
 			segment = "{id}"
 		}

@@ -27,7 +27,7 @@ type trial struct {
 	denied   []int64
 }
 
-func newSweep(f File, clock func() time.Time, opts []policy.Option) (s sweep, err error) {
+func newSweep(name string, text []byte, clock func() time.Time, opts []policy.Option) (s sweep, err error) {
 	for _, factor := range factors {
 		t := &trial{scaled: scaled{factor: factor}}
 		s = append(s, t)
@@ -35,7 +35,7 @@ func newSweep(f File, clock func() time.Time, opts []policy.Option) (s sweep, er
 			return nil, errors.Join(err, s.close())
 		}
 		t.Store = t.memory
-		if t.set, err = policy.Parse(f.Name, f.Text, append(slices.Clone(opts), policy.WithStore(&t.scaled))...); err != nil {
+		if t.set, err = policy.Parse(name, text, append(slices.Clone(opts), policy.WithStore(&t.scaled))...); err != nil {
 			return nil, errors.Join(err, s.close())
 		}
 		for _, p := range t.set.Policies() {
@@ -56,7 +56,7 @@ func (s sweep) check(r *request) {
 	for _, t := range s {
 		for i, only := range t.only {
 			t.asked, t.over = false, false
-			decide(only, r)
+			check(only, r)
 			if t.asked {
 				t.requests[i]++
 			}
@@ -82,6 +82,9 @@ func (s sweep) close() error {
 
 // curves makes the report.
 func (s sweep) curves() []Sweep {
+	if s == nil {
+		return nil
+	}
 	var all []Sweep
 	for i, p := range s[0].set.Policies() {
 		curve := Sweep{Policy: p.Name, Requests: s[0].requests[i]}

@@ -5,16 +5,17 @@
 package report
 
 import (
-	"bytes"
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
 	"unicode/utf16"
-	"unicode/utf8"
 
 	"github.com/floodgate-go/floodgate/cmd/floodgate/internal/replay"
 )
@@ -68,71 +69,59 @@ func Share(n, all int64) string {
 
 // Text writes a report for a terminal.
 func Text(w io.Writer, r *replay.Report) error {
-	var b strings.Builder
+	b := &strings.Builder{}
 	logs := make([]string, len(r.Logs))
 	for i, name := range r.Logs {
 		logs[i] = Plain(name)
 	}
-	fmt.Fprintf(&b, "%s: %s, %s", strings.Join(logs, ", "), plural(r.Lines, "line"), plural(r.Requests, "request"))
+	fmt.Fprintf(b, "%s: %s, %s", strings.Join(logs, ", "), plural(r.Lines, "line"), plural(r.Requests, "request"))
 	if r.Requests > 0 {
-		fmt.Fprintf(&b, " from %s to %s", r.From.Format(time.RFC3339), r.To.Format(time.RFC3339))
+		fmt.Fprintf(b, " from %s to %s", r.From.Format(time.RFC3339), r.To.Format(time.RFC3339))
 	}
 	b.WriteString("\n")
 	for _, note := range Notes(r) {
-		fmt.Fprintf(&b, "note: %s\n", note)
+		fmt.Fprintf(b, "note: %s\n", note)
 	}
 	for _, s := range r.Samples {
-		fmt.Fprintf(&b, "  %s:%d: %s: %s\n", Plain(s.Log), s.Line, s.Problem, Plain(s.Text))
+		fmt.Fprintf(b, "  %s:%d: %s: %s\n", Plain(s.Log), s.Line, s.Problem, Plain(s.Text))
 	}
-	for i := range r.Files {
-		textFile(&b, r, &r.Files[i])
+	fmt.Fprintf(b, "\n%s: %d allowed, %d denied (%s)", Plain(r.File), r.Allowed, r.Denied, Share(r.Denied, r.Requests))
+	if r.Bad > 0 {
+		fmt.Fprintf(b, ", %d of them as bad requests with status 400", r.Bad)
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
-}
-
-func textFile(b *strings.Builder, r *replay.Report, f *replay.FileReport) {
-	fmt.Fprintf(b, "\n%s: %d allowed, %d denied (%s)", Plain(f.File), f.Allowed, f.Denied, Share(f.Denied, r.Requests))
-	if f.Bad > 0 {
-		fmt.Fprintf(b, ", %d of them as bad requests with status 400", f.Bad)
-	}
-	if f.DryRunDenied > 0 {
-		fmt.Fprintf(b, "; the dry run would have denied %d (%s)", f.DryRunDenied, Share(f.DryRunDenied, r.Requests))
+	if r.DryRunDenied > 0 {
+		fmt.Fprintf(b, "; the dry run would have denied %d (%s)", r.DryRunDenied, Share(r.DryRunDenied, r.Requests))
 	}
 	b.WriteString("\n")
-	table(b, "policy\tdenied\tshare", len(f.Policies), func(i int) string {
-		p := f.Policies[i]
+	table(b, "policy\tdenied\tshare", r.Policies, func(p replay.PolicyReport) string {
 		if p.DryRun {
 			return fmt.Sprintf("%s (dry run)\t%d\t%s", p.Policy, p.DryRunDenied, Share(p.DryRunDenied, r.Requests))
 		}
 		return fmt.Sprintf("%s\t%d\t%s", p.Policy, p.Denied, Share(p.Denied, r.Requests))
 	})
-	table(b, "key\tpolicy\trule\trequests\tdenied", len(f.Keys), func(i int) string {
-		k := f.Keys[i]
+	table(b, "key\tpolicy\trule\trequests\tdenied", r.Keys, func(k replay.KeyReport) string {
 		return fmt.Sprintf("%s\t%s\t%s\t%d\t%d", name(k.Key), k.Policy, k.Rule, k.Requests, k.Denied)
 	})
-	table(b, "route\trequests\tdenied\tshare", len(f.Routes), func(i int) string {
-		x := f.Routes[i]
+	table(b, "route\trequests\tdenied\tshare", r.Routes, func(x replay.RouteReport) string {
 		return fmt.Sprintf("%s\t%d\t%d\t%s", Plain(x.Route), x.Requests, x.Denied, Share(x.Denied, x.Requests))
 	})
-	worst := worstPoints(f.Series, 5)
-	table(b, "time\tallowed\tdenied", len(worst), func(i int) string {
-		p := f.Series.Points[worst[i]]
-		return fmt.Sprintf("%s\t%d\t%d", at(f.Series, worst[i]).Format("2006-01-02 15:04"), p.Allowed, p.Denied)
+	table(b, "time\tallowed\tdenied", worstPoints(r.Series), func(i int) string {
+		p := r.Series.Points[i]
+		return fmt.Sprintf("%s\t%d\t%d", at(r.Series, i).Format("2006-01-02 15:04"), p.Allowed, p.Denied)
 	})
-	c := f.Clients
+	c := r.Clients
 	fmt.Fprintf(b, "\n  clients: %d, denied at least once: %d\n  honest clients (at most %s in each minute) that were denied: %d, with %s\n",
 		c.Clients, c.Denied, plural(c.HonestPerMinute, "request"), c.Honest, plural(c.HonestDenied, "denied request"))
-	table(b, "honest client\trequests\tdenied\tbusiest minute", len(c.Examples), func(i int) string {
-		x := c.Examples[i]
+	table(b, "honest client\trequests\tdenied\tbusiest minute", c.Examples, func(x replay.ClientExample) string {
 		return fmt.Sprintf("%s\t%d\t%d\t%d", name(x.Client), x.Requests, x.Denied, x.Busiest)
 	})
-	for _, s := range f.Sweeps {
-		table(b, "policy "+s.Policy+" alone, with quotas\tdenied\tshare", len(s.Points), func(i int) string {
-			p := s.Points[i]
+	for _, s := range r.Sweeps {
+		table(b, "policy "+s.Policy+" alone, with quotas\tdenied\tshare", s.Points, func(p replay.SweepPoint) string {
 			return fmt.Sprintf("× %g (%s)\t%d\t%s", p.Factor, numbers(p.Quotas), p.Denied, Share(p.Denied, s.Requests))
 		})
 	}
+	_, err := io.WriteString(w, b.String())
+	return err
 }
 
 // name returns the text that is shown for a key.
@@ -151,17 +140,22 @@ func numbers(all []int64) string {
 	return strings.Join(texts, ", ")
 }
 
-func table(b *strings.Builder, head string, n int, row func(i int) string) {
-	if n == 0 {
+func table[T any](b *strings.Builder, head string, rows []T, row func(T) string) {
+	if len(rows) == 0 {
 		return
 	}
 	lines := "\n  " + head + "\n"
-	for i := range n {
-		lines += "  " + row(i) + "\n"
+	for _, r := range rows {
+		lines += "  " + row(r) + "\n"
 	}
-	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
-	_, _ = io.WriteString(w, lines) // to memory, as is what Flush writes
-	_ = w.Flush()
+	_ = Align(b, lines) // to memory
+}
+
+// Align writes lines whose cells are separated by tabs.
+func Align(w io.Writer, lines string) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	_, err := io.WriteString(t, lines)
+	return errors.Join(err, t.Flush())
 }
 
 // Notes returns, in words, the notes that a reader of the report needs.
@@ -169,9 +163,6 @@ func Notes(r *replay.Report) (notes []string) {
 	add := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
 	if r.Malformed > 0 {
 		add("left out: %s that cannot be read", plural(r.Malformed, "line"))
-	}
-	if r.Outliers > 0 {
-		add("left out: %s with a time far from the times of the lines around", plural(r.Outliers, "line"))
 	}
 	if r.OutOfOrder > 0 {
 		add("out of order: %s, by at most %v; decided at the time of the newest request before", plural(r.OutOfOrder, "request"), r.LongestBack)
@@ -182,13 +173,11 @@ func Notes(r *replay.Report) (notes []string) {
 	for _, what := range r.Missing {
 		add("the policies read what the log does not have: %s; requests are decided as if they did not have it", Plain(what))
 	}
-	for i := range r.Files {
-		if f := &r.Files[i]; len(f.Waits) > 0 {
-			add("%s: nobody waits: requests that would have waited for their turn count as denied (policies with wait: %s)", Plain(f.File), Plain(strings.Join(f.Waits, ", ")))
-		}
-		if f := &r.Files[i]; f.KeysMissed > 0 || f.Clients.Missed > 0 {
-			add("%s: more than %d keys: rare keys were dropped, and counts by key may be up to %d too low", Plain(f.File), f.KeysHeld, max(f.KeysMissed, f.Clients.Missed))
-		}
+	if len(r.Waits) > 0 {
+		add("nobody waits: requests that would have waited for their turn count as denied (policies with wait: %s)", Plain(strings.Join(r.Waits, ", ")))
+	}
+	if n := max(r.KeysMissed, r.Clients.Missed); n > 0 {
+		add("there are too many keys or clients: the lists lack %s of those that came late", plural(n, "request"))
 	}
 	return notes
 }
@@ -203,23 +192,16 @@ func plural(n int64, what string) string {
 func at(s replay.Series, i int) time.Time { return s.Start.Add(time.Duration(i) * s.Width) }
 
 // worstPoints returns the points with the most denied, in order of time.
-func worstPoints(s replay.Series, n int) []int {
+func worstPoints(s replay.Series) []int {
 	var worst []int
 	for i, p := range s.Points {
-		if p.Denied == 0 {
-			continue
-		}
-		worst = append(worst, i)
-		if len(worst) > n {
-			least := 0
-			for j := range worst {
-				if s.Points[worst[j]].Denied < s.Points[worst[least]].Denied {
-					least = j
-				}
-			}
-			worst = append(worst[:least], worst[least+1:]...)
+		if p.Denied > 0 {
+			worst = append(worst, i)
 		}
 	}
+	slices.SortStableFunc(worst, func(a, b int) int { return cmp.Compare(s.Points[b].Denied, s.Points[a].Denied) })
+	worst = worst[:min(5, len(worst))]
+	slices.Sort(worst)
 	return worst
 }
 
@@ -227,39 +209,26 @@ func worstPoints(s replay.Series, n int) []int {
 func Lines(s string) string {
 	lines := strings.Split(s, "\n")
 	for i, line := range lines {
-		quoted := strconv.Quote(line)
-		lines[i] = strings.ReplaceAll(strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`), `\\`, `\`)
+		lines[i] = strings.ReplaceAll(Escape(line), `\\`, `\`)
 	}
 	return strings.Join(lines, "\n")
 }
 
-// JSON writes a report as JSON. Characters that cannot be printed, which may come
-// from a log, are escaped: a terminal would obey some of them.
+// JSON writes a report as JSON in ASCII: a terminal would obey some other characters,
+// which may come from a log.
 func JSON(w io.Writer, r *replay.Report) error {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetIndent("", "  ")
-	if err := e.Encode(r); err != nil {
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
 		return err
 	}
-	_, err := w.Write(escaped(b.Bytes()))
-	return err
-}
-
-// escaped escapes what encoding/json does not: DEL, the control characters C1, and
-// characters that change the direction of text. They can only be in strings.
-func escaped(text []byte) []byte {
-	all := make([]byte, 0, len(text))
-	for _, c := range string(text) {
-		switch {
-		case c < 0x7f || strconv.IsPrint(c):
-			all = utf8.AppendRune(all, c)
-		case c > 0xffff:
-			high, low := utf16.EncodeRune(c)
-			all = fmt.Appendf(all, `\u%04x\u%04x`, high, low)
-		default:
-			all = fmt.Appendf(all, `\u%04x`, c)
+	ascii := make([]byte, 0, len(text)+1)
+	for _, unit := range utf16.Encode([]rune(string(text))) {
+		if unit < 0x7f {
+			ascii = append(ascii, byte(unit))
+		} else {
+			ascii = fmt.Appendf(ascii, `\u%04x`, unit)
 		}
 	}
-	return all
+	_, err = w.Write(append(ascii, '\n'))
+	return err
 }
