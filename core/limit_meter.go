@@ -48,9 +48,8 @@ func (l Limit) meter() meter.Limit {
 	return m
 }
 
-// The stores of this module convert limits too, by package internal/limits.
-// What it returns is of no use to other programs, so that no exported method
-// does it.
+// The stores of this module convert limits too. The result is of no use to other programs, so
+// that no exported method returns it.
 func init() {
 	meter.FromCore = func(limit any) meter.Limit { return limit.(Limit).meter() }
 }

@@ -95,7 +95,7 @@ var arrows = []struct {
 	{"adapters/grpc", []string{"core", "keyfuncs", "adapters/internal", "internal/requestlog"}},
 	{"adapters/connect", []string{"core", "keyfuncs", "adapters/internal", "adapters/connect/internal", "internal/requestlog"}},
 	{"adapters", []string{"core", "keyfuncs", "adapters/internal", "internal/httprequest"}},
-	{"stores", []string{"core", "inflight", "stores", "internal/meter", "internal/limits", "internal/names"}},
+	{"stores", []string{"core", "inflight", "stores", "internal/meter", "internal/names"}},
 	{"login", []string{"core", "internal/requestlog", "internal/usernames", "keyfuncs", "stores"}},
 	{"live", []string{"core", "live/internal", "internal/stripes"}},
 	{"observe/slog", []string{"core"}},
@@ -125,7 +125,6 @@ var arrows = []struct {
 	{"internal/stripes", nil},
 	{"internal/names", nil},
 	{"internal/requestlog", nil},
-	{"internal/limits", []string{"core", "internal/meter"}},
 	{"internal", []string{"core", "internal"}},
 }
 

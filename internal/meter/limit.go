@@ -64,6 +64,6 @@ func (id Identity) Kind() uint8 {
 	return kind
 }
 
-// FromCore converts a core.Limit. Package core sets it, because this package
-// cannot import core. Others call internal/limits, which checks the type.
+// FromCore converts a core.Limit, which must be valid, for the stores. Package core sets it,
+// because this package cannot import core.
 var FromCore func(limit any) Limit

@@ -13,7 +13,6 @@ import (
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/core/storetest"
-	"github.com/floodgate-go/floodgate/internal/limits"
 	"github.com/floodgate-go/floodgate/internal/meter"
 	"github.com/floodgate-go/floodgate/internal/redistest"
 	redisstore "github.com/floodgate-go/floodgate/stores/redis"
@@ -37,7 +36,7 @@ type translator struct {
 
 func newTranslator(rule []core.Limit) (t translator) {
 	for _, limit := range rule {
-		l := limits.Of(limit)
+		l := meter.FromCore(limit)
 		t.ids, t.meters = append(t.ids, l.Identity()), append(t.meters, meter.New(l))
 	}
 	return t

@@ -15,7 +15,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/floodgate-go/floodgate/core"
-	"github.com/floodgate-go/floodgate/internal/limits"
 	"github.com/floodgate-go/floodgate/internal/meter"
 )
 
@@ -45,7 +44,7 @@ func newCounters(s *Store, limiter string, rules []core.StoreRule) *counters {
 			weight: itemWeight, answer: replyTime, edges: edgesOf(r.Limits),
 		}
 		for _, l := range r.Limits {
-			m := meter.New(limits.Of(l))
+			m := meter.New(meter.FromCore(l))
 			rule.meters = append(rule.meters, m)
 			rule.weight += weightOf(&m)
 			rule.answer += answerSize(&m)
@@ -262,7 +261,7 @@ type edgedText struct {
 func edgesOf(rule []core.Limit) *edges {
 	e, found := new(edges), false
 	for _, limit := range rule {
-		l := limits.Of(limit)
+		l := meter.FromCore(limit)
 		e.zones, e.length = append(e.zones, l.Zone), append(e.length, l.Window)
 		found = found || l.Algorithm == meter.Calendar
 	}

@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 
 	"github.com/floodgate-go/floodgate/core"
-	"github.com/floodgate-go/floodgate/internal/limits"
 	"github.com/floodgate-go/floodgate/internal/meter"
 )
 
@@ -158,7 +157,7 @@ func encodeLimits(rule []core.Limit, deny bool) string {
 	}
 	b = fmt.Appendf(b, "%d", min(mostValue+mostState*len(rule), 9_999_999)) // seven digits
 	for _, limit := range rule {
-		l := limits.Of(limit)
+		l := meter.FromCore(limit)
 		id := l.Identity()
 		precision, numbers := id.Detail(), [3]int64{l.Quota, l.Capacity} // of a calendar, see edges
 		if id.Algorithm == meter.Lockout {

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
-	"github.com/floodgate-go/floodgate/internal/limits"
 	"github.com/floodgate-go/floodgate/internal/meter"
 )
 
@@ -177,7 +176,7 @@ func (c *counters) Reopen(rules []core.StoreRule) (core.Counters, error) {
 	for _, r := range rules {
 		all := rule{StoreRule: r}
 		for _, l := range r.Limits {
-			windows, ok := meter.NewWindows(limits.Of(l))
+			windows, ok := meter.NewWindows(meter.FromCore(l))
 			if !ok || l.Zone != nil {
 				return nil, fmt.Errorf("%w: rule %q, limit %q: %v: stores/synced counts in windows that begin at multiples of their length: set Aligned, and leave Zone out", core.ErrConfig, r.Name, l.Name, l)
 			}

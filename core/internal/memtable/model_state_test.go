@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/floodgate-go/floodgate/core"
-	"github.com/floodgate-go/floodgate/internal/limits"
 	"github.com/floodgate-go/floodgate/internal/meter"
 )
 
@@ -31,10 +30,10 @@ func (s *storeModel) key(limiter int, item *core.Item) modelKey {
 
 // state returns a copy of the state of a limit of a key, with room for cost.
 func (s *storeModel) state(k modelKey, l core.Limit, cost int64) (meter.Meter, []uint64) {
-	m := meter.New(limits.Of(l))
+	m := meter.New(meter.FromCore(l))
 	var w []uint64
 	if held := s.keys[k]; held != nil {
-		w = slices.Clone(held.words[limits.Of(l).Identity()])
+		w = slices.Clone(held.words[meter.FromCore(l).Identity()])
 	}
 	if len(w) == 0 && !m.Grows() {
 		w = make([]uint64, m.FixedWords())

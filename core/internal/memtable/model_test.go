@@ -9,7 +9,6 @@ import (
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/core/internal/memtable"
-	"github.com/floodgate-go/floodgate/internal/limits"
 	"github.com/floodgate-go/floodgate/internal/meter"
 )
 
@@ -178,7 +177,7 @@ func (s *storeModel) charge(k modelKey, item *core.Item, want []core.Result) {
 		m, w := s.state(k, l, item.Cost)
 		m.Charge(w, s.now, item.Cost)
 		m.Report((*meter.Result)(&want[j]), w, s.now, item.Cost, true)
-		words[limits.Of(l).Identity()] = w
+		words[meter.FromCore(l).Identity()] = w
 		state.exhausted = state.exhausted || want[j].Remaining == 0
 	}
 	s.keys[k] = state
@@ -201,7 +200,7 @@ func (s *storeModel) refund() {
 		for j, l := range s.limits(k) {
 			m, w := s.state(k, l, 0)
 			m.Refund(w, s.now, item.At, int64(item.Results[j].ResetAfter/time.Microsecond), item.Cost)
-			s.keys[k].words[limits.Of(l).Identity()] = w
+			s.keys[k].words[meter.FromCore(l).Identity()] = w
 		}
 	}
 	if err := do(context.Background(), s.bounds[take.limiter], core.OpRefund, &take.batch); err != nil {
@@ -246,7 +245,7 @@ func (s *storeModel) rebind(limiter int) {
 		default:
 			state.exhausted = true
 			for id := range state.words {
-				if !slices.ContainsFunc(rules[i].Limits, func(l core.Limit) bool { return limits.Of(l).Identity() == id }) {
+				if !slices.ContainsFunc(rules[i].Limits, func(l core.Limit) bool { return meter.FromCore(l).Identity() == id }) {
 					delete(state.words, id)
 				}
 			}
@@ -264,7 +263,7 @@ func (s *storeModel) rebind(limiter int) {
 			s.look(limiter, slices.IndexFunc(rules, func(r core.StoreRule) bool { return r.Name == k.rule }), []byte(k.key))
 			for _, l := range s.limits(k) {
 				_, w := s.state(k, l, 0)
-				s.keys[k].words[limits.Of(l).Identity()] = w
+				s.keys[k].words[meter.FromCore(l).Identity()] = w
 			}
 		}
 	}
