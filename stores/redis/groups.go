@@ -52,15 +52,10 @@ func (s *Store) takeApart(op operation, verb byte, groups [][]namedItem) (bool, 
 	own := cloneGroups(groups) // the caller's items are used again
 	var allowed bool
 	var err error
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
+	if !await(op.ctx, func() {
 		allowed, err = s.decideGroups(operation{context.WithoutCancel(op.ctx), op.end}, verb, own)
-	}()
-	select {
-	case <-done:
-	case <-op.ctx.Done():
-		return false, &Error{Class: ClassCanceled, Unknown: true, Err: context.Cause(op.ctx)}
+	}) {
+		return false, op.canceled()
 	}
 	for i, g := range own {
 		for j := range g {

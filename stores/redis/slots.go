@@ -73,32 +73,25 @@ func (s *Store) slotsCommand(ctx context.Context, verb, limiter string, slots []
 		args = append(args, "fgs1:{"+limiter+"}:"+base64.RawURLEncoding.EncodeToString(sum[:16]))
 	}
 	args = append(append(args, verb, lease.Milliseconds()), more...)
-	ctx, cancel := context.WithTimeout(ctx, s.options.timeout)
+	op := s.begin(ctx)
+	until, cancel := context.WithDeadline(op.ctx, op.end)
 	defer cancel()
-	type result struct {
-		reply string
-		err   error
-	}
-	done := make(chan result, 1)
-	go func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.options.timeout)
-		defer cancel()
-		reply, err := s.evalSlots(ctx, args)
-		done <- result{reply, err}
-	}()
-	select {
-	case r := <-done:
-		return r.reply, r.err
-	case <-ctx.Done():
-		e := &Error{Class: ClassTimedOut, Unknown: true, Err: ctx.Err()}
-		if context.Cause(ctx) != context.DeadlineExceeded { //nolint:errorlint // that of this function
-			e.Class, e.Err = ClassCanceled, context.Cause(ctx)
-		}
-		return "", e
+	var reply string
+	var err error
+	switch {
+	case await(until, func() { reply, err = s.evalSlots(op, args) }):
+		return reply, err
+	case op.ctx.Err() != nil:
+		return "", op.canceled()
+	default:
+		return "", &Error{Class: ClassTimedOut, Unknown: true, Err: until.Err()}
 	}
 }
 
-func (s *Store) evalSlots(ctx context.Context, args []any) (string, error) {
+// evalSlots runs the script on the caller's behalf until the deadline, also if the caller is gone.
+func (s *Store) evalSlots(op operation, args []any) (string, error) {
+	ctx, cancel := context.WithDeadline(context.WithoutCancel(op.ctx), op.end)
+	defer cancel()
 	for {
 		cmd := redis.NewCmd(ctx, args...)
 		cmd.SetFirstKeyPos(argFirstKey)

@@ -164,7 +164,7 @@ func (s *Store) now() int64 {
 	return s.options.clock().UnixMicro()
 }
 
-// operation is one call of a method, with the ends of its waiting.
+// operation is one call of a method. Its caller waits until either of the two ends.
 type operation struct {
 	ctx context.Context // the caller's
 	end time.Time       // of the store's own deadline
@@ -172,6 +172,27 @@ type operation struct {
 
 func (s *Store) begin(ctx context.Context) operation {
 	return operation{ctx, time.Now().Add(s.options.timeout)}
+}
+
+// canceled returns the error for a caller whose context has ended. What it has asked for may go on.
+func (op operation) canceled() error {
+	return &Error{Class: ClassCanceled, Unknown: true, Err: context.Cause(op.ctx)}
+}
+
+// await runs f on another goroutine. It returns true when f has ended, or false when ctx has: f then
+// goes on, and the caller must not read what f writes.
+func await(ctx context.Context, f func()) bool {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	select {
+	case <-done:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // DefaultTimeout is the deadline of an operation without [Timeout].
