@@ -16,14 +16,13 @@ import (
 // exchange. Calls are pooled. A call that has not ended by the deadline is left to
 // the exchange that it is in.
 type call struct {
+	operation
 	store  *Store
 	verb   byte
 	items  []callItem
 	resets []int64 // for back and refund: of all limits of all items
 	time   int64   // by the application's clock; 0: the server's time
 	weight int
-	ctx    context.Context // the caller's
-	end    time.Time       // of the store's own deadline
 	state  atomic.Int32
 
 	line  *joining.Line[*call] // nil: it has not been started
@@ -58,7 +57,7 @@ var calls = sync.Pool{New: func() any {
 // newCall returns a call for the items.
 func (s *Store) newCall(op operation, verb byte, items []namedItem) *call {
 	c := calls.Get().(*call)
-	c.store, c.verb, c.time, c.ctx, c.end, c.weight = s, verb, s.now(), op.ctx, op.end, callWeight
+	c.operation, c.store, c.verb, c.time, c.weight = op, s, verb, s.now(), callWeight
 	c.state.Store(unsent)
 	for i := range items {
 		it := &items[i]
@@ -75,8 +74,8 @@ func (s *Store) newCall(op operation, verb byte, items []namedItem) *call {
 	return c
 }
 
-// do makes the call and returns its reply. It returns
-// within the operation's time, whatever the client does.
+// do makes a call and returns its reply. It returns within the operation's time, whatever the
+// client does.
 func (s *Store) do(op operation, verb byte, items []namedItem) (reply, error) {
 	r, err := s.doOnce(op, verb, items)
 	for i := 1; i < mostEdges && s.learns(err); i++ {
@@ -87,15 +86,13 @@ func (s *Store) do(op operation, verb byte, items []namedItem) (reply, error) {
 
 func (s *Store) doOnce(op operation, verb byte, items []namedItem) (reply, error) {
 	c := s.newCall(op, verb, items)
-	// The caller's goroutine ends by the deadline, and not when the caller hangs up.
-	if deadline, ends := op.ctx.Deadline(); !s.here.ready(op.end.Add(-s.options.timeout)) || ends && deadline.Before(op.end) {
+	// On the caller's goroutine, the store's deadline ends the command, and nothing else does.
+	deadline, ends := op.ctx.Deadline()
+	if s.here.ready(op.end.Add(-s.options.timeout)) && !(ends && deadline.Before(op.end)) {
+		c.line = s.lineOf(c)
+		c.line.Do(c)
+	} else {
 		s.start(c)
-		return c.wait()
-	}
-	c.line = s.lineOf(c)
-	if c.line.Do(c) {
-		<-c.done
-		return c.result()
 	}
 	return c.wait()
 }
@@ -106,38 +103,35 @@ func (s *Store) start(c *call) {
 	c.line.Go(c)
 }
 
-// wait returns the reply, and returns the call to the pool, if the reply comes in
-// time.
+// wait returns the reply if it comes in time. Then the call goes back to the pool.
 func (c *call) wait() (reply, error) {
-	patience := c.store.patience
-	c.timer.Reset(patience)
-	for {
+	for waited := false; ; waited = true {
+		select {
+		case <-c.done: // a reply that has come is used, however late it is
+			return c.result()
+		default:
+		}
+		left := time.Until(c.end)
+		if left <= 0 {
+			return reply{}, &Error{Class: ClassTimedOut, Unknown: !c.withdraw(), Err: context.DeadlineExceeded}
+		}
+		if c.state.Load() == unsent {
+			if waited {
+				c.line.Push()
+			}
+			left = min(left, c.store.patience) // the exchanges that Push has begun may be stuck, too
+		}
+		c.timer.Reset(left)
 		select {
 		case <-c.done:
 			return c.result()
 		case <-c.ctx.Done():
 			// The charge of a client that has hung up counts: only the waiting ends.
 			c.timer.Stop()
-			return reply{}, &Error{Class: ClassCanceled, Unknown: true, Err: context.Cause(c.ctx)}
+			return reply{}, c.canceled()
 		case <-c.timer.C:
 		}
-		left := time.Until(c.end)
-		if left <= 0 {
-			break
-		}
-		if c.state.Load() == unsent {
-			c.line.Push()
-			left = min(left, patience) // those that it has let begin may be stuck, too
-		}
-		c.timer.Reset(left)
 	}
-	// Both may have happened: a reply that has come is used.
-	select {
-	case <-c.done:
-		return c.result()
-	default:
-	}
-	return reply{}, &Error{Class: ClassTimedOut, Unknown: !c.withdraw(), Err: context.DeadlineExceeded}
 }
 
 func (c *call) result() (r reply, err error) {
