@@ -148,11 +148,9 @@ func (c *call) free() {
 	calls.Put(c)
 }
 
-// finish is called by the exchange, once for each call that it was given.
-func (c *call) finish(err error) {
-	c.err = err
-	c.done <- struct{}{}
-}
+// finish is called by the exchange, once for each call that it was given, when reply and err are
+// there.
+func (c *call) finish() { c.done <- struct{}{} }
 
 var errWithdrawn = errors.New("the deadline passed before the command was sent")
 
@@ -169,8 +167,13 @@ func (c *call) send(now time.Time) bool {
 // sent reports whether the call may have run.
 func (c *call) sent() bool { return c.state.Load() == sent }
 
-// ranNot notes a reply which proves that the call has not run.
-func (c *call) ranNot() { c.state.CompareAndSwap(sent, unsent) }
+// ranNot notes a reply which proves that the call has not run. A client that gathers commands may
+// still send it.
+func (c *call) ranNot() {
+	if !c.store.gathers {
+		c.state.CompareAndSwap(sent, unsent)
+	}
+}
 
 // withdraw keeps the call from being sent. It returns false if it may have been
 // sent already.

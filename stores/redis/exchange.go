@@ -59,7 +59,9 @@ func (s *Store) send(e *joining.Exchange[*call]) {
 			// The server has just been started, or its scripts have been
 			// flushed: EVAL loads the script for all clients.
 			loads = true
-			x.ranNot()
+			for _, c := range x.calls {
+				c.ranNot()
+			}
 			continue
 		}
 		x.settle(cmd, err)
@@ -239,50 +241,68 @@ var errUnwritable = errors.New("the connection is to be closed")
 
 func (unwritable) MarshalBinary() ([]byte, error) { return nil, errUnwritable }
 
-// settle finishes the calls whose end is known. It leaves those that have not run,
-// and may be sent again, with the error that they have until then.
+// settle finishes the calls that have run or may have run. It leaves those that have not run and
+// may be sent again, with the error that they have until then.
 func (x *exchange) settle(cmd exempt, err error) {
+	demoted := false
 	switch {
 	case err == nil:
-		if err = x.distribute(cmd.Cmd); err == nil {
-			return
+		if err = x.read(cmd.Val()); err != nil {
+			x.fail(badReply(err))
+			x.dropConnection()
 		}
-		err = badReply(err)
-		x.dropConnection()
-	case len(x.calls) > 1 && redis.HasErrorPrefix(err, "TRYAGAIN"):
-		// The keys' slot is moving, and some of the keys are already on the other server.
-		x.separate()
-		return
-	case ranNot(err):
-		x.ranNot()
 		for _, c := range x.calls {
-			c.err = classify(err, c.sent())
+			demoted = demoted || redis.HasErrorPrefix(c.err, "READONLY")
 		}
-		return
 	case len(x.calls) > 1 && crossesSlots(err):
-		// A server, or a proxy before several, has rejected the command because the
-		// keys are not in one place.
 		x.store.layout.Store(oneSlot)
 		x.separate()
-		return
-	case len(x.calls) > 1 && redis.HasErrorPrefix(err, "NOPERM"):
-		// The user may have no permission for one of the keys.
+	case len(x.calls) > 1 && (redis.HasErrorPrefix(err, "TRYAGAIN") || redis.HasErrorPrefix(err, "NOPERM")):
+		// The keys' slot is moving, and some of the keys are already on the other server; or the
+		// user may have no permission for one of the keys.
 		x.separate()
-		return
+	default:
+		x.fail(err)
 	}
+	left := x.calls[:0]
 	for _, c := range x.calls {
-		c.finish(classify(err, c.sent()))
-	}
-	x.calls = x.calls[:0]
-}
-
-// ranNot notes that none of the calls has run.
-func (x *exchange) ranNot() {
-	for _, c := range x.calls {
-		if !x.store.gathers {
+		again := ranNot(c.err)
+		if again {
 			c.ranNot()
 		}
+		if c.err != nil {
+			c.err = classify(c.err, c.sent())
+		}
+		if again {
+			left = append(left, c)
+		} else {
+			c.finish()
+		}
 	}
+	x.calls = left
+	if demoted {
+		// The server has become a replica. Behind an address of the primary, a new
+		// connection finds the new one. A client that gets this error itself closes the
+		// connection, too.
+		x.dropConnection()
+	}
+}
+
+// fail notes the error of the command for all calls.
+func (x *exchange) fail(err error) {
+	for _, c := range x.calls {
+		c.err = err
+	}
+}
+
+// separate sends each call by itself: none has run, and the error may be that of one
+// of them.
+func (x *exchange) separate() {
+	for _, c := range x.calls {
+		c.ranNot()
+		x.store.lines.alone.Go(c)
+	}
+	x.calls = x.calls[:0]
 }
 
 // giveUp finishes the calls that have no time left at this moment, or all.
@@ -290,22 +310,12 @@ func (x *exchange) giveUp(at time.Time, all bool) {
 	left := x.calls[:0]
 	for _, c := range x.calls {
 		if all || c.gone() || c.end.Before(at) {
-			c.finish(c.err) // it tells more than a timeout
+			c.finish() // its error tells more than a timeout
 		} else {
 			left = append(left, c)
 		}
 	}
 	x.calls = left
-}
-
-// separate sends each call by itself: none has run, and the error may be that of one
-// of them.
-func (x *exchange) separate() {
-	x.ranNot()
-	for _, c := range x.calls {
-		x.store.lines.alone.Go(c)
-	}
-	x.calls = x.calls[:0]
 }
 
 // The script's statuses of a call: see script/main.lua.
@@ -320,46 +330,14 @@ const (
 	bitAhead      = 8
 )
 
-// distribute gives each call its part of the reply. It finishes all calls but those
-// that have not run and may be sent again. If this is not the reply of the command,
-// it returns an error and has finished none.
-func (x *exchange) distribute(cmd *redis.Cmd) error {
-	text, ok := cmd.Val().(string)
+// read cuts the reply into those of the calls: reply and err of each. A server, a proxy or a
+// connection whose replies are out of step may send anything: if this is not the reply to the
+// command, read returns an error.
+func (x *exchange) read(value any) error {
+	text, ok := value.(string)
 	if !ok {
-		return fmt.Errorf("%w: a %T", errShape, cmd.Val())
+		return fmt.Errorf("%w: a %T", errShape, value)
 	}
-	if err := x.split(text); err != nil {
-		return err
-	}
-	left, demoted := x.calls[:0], false
-	for _, c := range x.calls {
-		err := c.err
-		demoted = demoted || err != nil && redis.HasErrorPrefix(err, "READONLY")
-		if err == nil {
-			c.finish(nil)
-		} else if ranNot(err) {
-			if !x.store.gathers {
-				c.ranNot()
-			}
-			c.err = classify(err, c.sent())
-			left = append(left, c)
-		} else {
-			c.finish(classify(err, c.sent()))
-		}
-	}
-	x.calls = left
-	if demoted {
-		// The server has become a replica. Behind an address of the primary, a new
-		// connection finds the new one. A client that gets this error itself closes the
-		// connection, too.
-		x.dropConnection()
-	}
-	return nil
-}
-
-// split cuts the reply into those of the calls: reply and err of each.
-// A server, a proxy or a connection whose replies are out of step may send anything.
-func (x *exchange) split(text string) error {
 	whole := len(text)
 	cut := func(n int) (part string, ok bool) {
 		if n < 0 || n > len(text) {
