@@ -25,7 +25,8 @@ func TestAReplyThatHasComeIsUsed(t *testing.T) {
 		s.patience = time.Nanosecond
 		c := s.newCall(operation{t.Context(), time.Now()}, verbTake, nil)
 		c.line = s.lines.whole
-		c.finish(failed)
+		c.err = failed
+		c.finish()
 		if _, err := c.wait(); !errors.Is(err, failed) {
 			t.Fatalf("error %v, want %v", err, failed)
 		}
@@ -36,6 +37,7 @@ func TestAReplyThatHasComeIsUsed(t *testing.T) {
 // proves it. Only then can it be withdrawn, and is never serialised again.
 func TestACallIsWithdrawnOnlyWhileItHasNotRun(t *testing.T) {
 	s := New(nil)
+	s.gathers = false
 	now := time.Now()
 	c := s.newCall(operation{t.Context(), now.Add(time.Hour)}, verbTake, nil)
 	if c.sent() {

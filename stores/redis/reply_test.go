@@ -195,7 +195,7 @@ func FuzzRedisReply(f *testing.F) {
 		}
 		x := sentExchange(t, 7, of...)
 		all := slices.Clone(x.calls)
-		if err := x.split(text); err != nil {
+		if err := x.read(text); err != nil {
 			return
 		}
 		for i, c := range all {
