@@ -13,16 +13,14 @@ import (
 // Check implements [Checker]. It calls ShouldLimit, then KeyExtra, Cost and the rules'
 // key functions. If one of them reads the body, the store is asked first, without a
 // charge, whether the keys known so far deny the request. If they do, the body is not
-// read, unless the request may wait. If not, all of them are called again. In the end, one take charges all counters.
+// read, unless the request may wait. If not, all of them are called again. In the end, one
+// take charges all counters.
 func (l *Limiter) Check(r Request) (d Decision) {
 	s := l.current.Load()
 	limited := s.hooks.ShouldLimit(r)
 	c := l.session(s)
 	if limited {
 		c.check(r, &d, &l.lines)
-		if !d.Allowed && d.RetryAfter == Never {
-			s.aboveQuota(r, &d)
-		}
 		if s.dryRun && !d.Allowed {
 			d.DryRun = true
 			s.hooks.OnDisallowed(r, d)
@@ -36,16 +34,6 @@ func (l *Limiter) Check(r Request) (d Decision) {
 		l.Settle(r, d, Outcome{Status: statusBadRequest})
 	}
 	return d
-}
-
-// aboveQuota logs once that a request costs more than a quota: no waiting helps its client.
-func (s *snapshot) aboveQuota(r Request, d *Decision) {
-	l := d.deciding()
-	if l.Quota == 0 || d.Cost <= l.Capacity() || !s.saidAboveQuota.CompareAndSwap(false, true) {
-		return // a quota of 0 denies everything, and is meant to
-	}
-	s.logger().LogAttrs(r.Context(), slog.LevelWarn, "floodgate: a request costs more than a quota and can never be allowed: lower its Cost, or raise the Quota (of a token_bucket, the Burst)",
-		slog.String("limit", l.Name), slog.Int64("cost", d.Cost), slog.Int64("quota", l.Capacity()))
 }
 
 // asking is what a Check has asked of the hooks and rules.
@@ -65,11 +53,11 @@ type asking struct {
 // check decides on a request and writes the decision into d.
 func (c *session) check(r Request, d *Decision, lines *lines) {
 	a := &c.ask
-	a.body, a.fault = bodyProbe{Request: r, snap: c.snap, rule: aHook}, nil
+	a.body, a.fault = bodyProbe{Request: r, snap: c.snap}, nil
 	c.gather()
 	if a.waits && a.fault == nil {
-		if len(c.batch.Items) > 0 && !c.mayWait(false) {
-			if err := c.do(r.Context(), OpPeek); err != nil || !c.batch.Allowed && !c.mayWait(true) {
+		if len(c.batch.Items) > 0 {
+			if err := c.do(r.Context(), OpPeek); err != nil || !c.batch.Allowed && !c.mayWait() {
 				c.decided(r, d, err)
 				return
 			}
@@ -208,9 +196,7 @@ func (c *session) askRule(r Request, i int) {
 	from := len(c.keys)
 	// The key function gets an empty slice with room behind it: whatever it does with it,
 	// the keys of other rules stay.
-	c.ask.body.rule = i
 	key, err := rule.Key(c.keys[from:from], r)
-	c.ask.body.rule = aHook
 	if err != nil || c.ask.body.wanted {
 		c.keyless(r, rule, err)
 		return
@@ -301,16 +287,12 @@ func checkedCost(cost int64, err error) (int64, error) {
 	return cost, err
 }
 
-// aHook is in place of a rule's index while a hook is called.
-const aHook = -1
-
 // bodyProbe is the request that hooks and key functions get. Until it is open, its body
 // cannot be read: wanted is set if one of them tries.
 type bodyProbe struct {
 	Request
 
 	snap   *snapshot
-	rule   int // whose key function is asked; aHook: a hook
 	open   bool
 	wanted bool
 }
@@ -327,17 +309,9 @@ func (p *bodyProbe) Body(most int) ([]byte, error) {
 
 func (p *bodyProbe) Value(key any) any {
 	if _, is := key.(requestlog.Key); is {
-		return p.logger()
-	}
-	return p.Request.Value(key)
-}
-
-// logger returns the log for a key function or a hook that gets p as its request.
-func (p *bodyProbe) logger() *slog.Logger {
-	if p.rule == aHook {
 		return p.snap.logger()
 	}
-	return p.snap.namedLog().rules[p.rule]
+	return p.Request.Value(key)
 }
 
 // Deny implements [Checker]: it asks Hooks.OnDisallowed.

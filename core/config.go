@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"slices"
 	"strconv"
 	"sync/atomic"
@@ -91,11 +92,17 @@ type Config struct {
 	// charged nothing. A DryRun never waits. The Shutdown of a server waits for waiting
 	// requests.
 	MaxWait time.Duration
-	// MaxWaiters is the most requests in this process that wait for one key of a rule, and
-	// MaxWaitersTotal for all keys of the limiter: 1 to 1,000,000. One more is denied at once.
-	// 0 means 100 and 10,000.
-	MaxWaiters, MaxWaitersTotal int
+	// MaxWaiters is the most requests in this process that wait for one key of a rule: 1 to
+	// 1,000,000. 100 times as many wait for all keys of the limiter. One more is denied at once.
+	// 0 means 100.
+	MaxWaiters int
 }
+
+const (
+	defaultMaxWaiters = 100
+	mostWaiters       = 1_000_000
+	mostLines         = 100 // as many times MaxWaiters wait for all keys
+)
 
 // compiledRule is a checked Rule with its limits' names filled in.
 type compiledRule struct {
@@ -131,13 +138,19 @@ func (c Config) compile() (*snapshot, error) {
 		s.hooks = DefaultHooks{}
 	}
 	_, s.plain = s.hooks.(DefaultHooks)
-	if field := nilHooks(s.hooks); field != "" {
-		bad("Hooks", "%T: the embedded %s is nil", s.hooks, field)
+	if isNil(reflect.ValueOf(s.hooks)) {
+		bad("Hooks", "%T: is nil: must be hooks, or leave Hooks out", s.hooks)
 	}
 	if err := c.Headers.check(); err != nil {
 		errs = append(errs, err)
 	}
-	errs = append(errs, c.checkWaits(s))
+	errs = append(errs, checkMaxWait(c.MaxWait))
+	if c.MaxWaiters < 0 || c.MaxWaiters > mostWaiters {
+		bad("MaxWaiters", "%d: must be from 1 to %d, or 0 for %d", c.MaxWaiters, mostWaiters, defaultMaxWaiters)
+	}
+	if s.maxWaiters = c.MaxWaiters; s.maxWaiters == 0 {
+		s.maxWaiters = defaultMaxWaiters
+	}
 	if n := len(c.Rules); n == 0 || n > MaxRules {
 		bad("Rules", "%d of them: must be 1 to %d, such as {Name: \"ip\", Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.PerMinute(60)}}", n, MaxRules)
 	}
@@ -293,34 +306,6 @@ func nameLimits(r Rule) []Limit {
 		}
 	}
 	return limits
-}
-
-const (
-	defaultMaxWaiters      = 100
-	defaultMaxWaitersTotal = 10_000
-	mostWaiters            = 1_000_000
-)
-
-// checkWaits reports what is wrong with the waits, and sets the bounds in s.
-func (c *Config) checkWaits(s *snapshot) error {
-	errs := []error{checkMaxWait(c.MaxWait)}
-	for _, n := range []struct {
-		field     string
-		value     int
-		otherwise int
-		to        *int
-	}{
-		{"MaxWaiters", c.MaxWaiters, defaultMaxWaiters, &s.maxWaiters},
-		{"MaxWaitersTotal", c.MaxWaitersTotal, defaultMaxWaitersTotal, &s.maxWaitersTotal},
-	} {
-		if *n.to = n.value; n.value == 0 {
-			*n.to = n.otherwise
-		}
-		if n.value < 0 || n.value > mostWaiters {
-			errs = append(errs, &fieldError{n.field, fmt.Sprintf("%d: must be from 1 to %d, or 0 for %d", n.value, mostWaiters, n.otherwise)})
-		}
-	}
-	return errors.Join(errs...)
 }
 
 func checkMaxWait(d time.Duration) error {

@@ -15,8 +15,6 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-type nilHooks struct{ core.Hooks }
-
 func TestNewNamesEverythingThatIsWrong(t *testing.T) {
 	rule := core.Rule{Name: "r", Key: static(""), Limits: []core.Limit{core.PerMinute(1)}}
 	with := func(f func(*core.Config)) core.Config {
@@ -43,9 +41,7 @@ func TestNewNamesEverythingThatIsWrong(t *testing.T) {
 		{limits(core.Limit{Name: "x", Quota: 1, Window: time.Second}, core.Limit{Name: "x", Quota: 1, Window: time.Minute}), []string{`"x"`, "two limits"}},
 		{limits(core.Limit{Name: "x\r\n", Quota: 1, Window: time.Second}), []string{"Limits[0]", "Name"}},
 		{limits(core.PerMinute(-1)), []string{`("r").Limits[0]`, "Quota", "-1"}},
-		{with(func(c *core.Config) { c.Hooks = nilHooks{} }), []string{"Hooks", "nil"}},
-		{with(func(c *core.Config) { c.Hooks = &nilHooks{} }), []string{"Hooks", "nil"}},
-		{with(func(c *core.Config) { c.Hooks = (*nilHooks)(nil) }), []string{"Hooks", "nil"}},
+		{with(func(c *core.Config) { c.Hooks = (*core.DefaultHooks)(nil) }), []string{"Hooks", "nil"}},
 		{with(func(c *core.Config) { c.Headers = core.HeadersOff | core.HeadersDraft03 }), []string{"Headers", "HeadersOff"}},
 		{with(func(c *core.Config) { c.Headers = core.HeadersXEpoch | core.HeadersXMillis }), []string{"X-RateLimit-Reset"}},
 		{with(func(c *core.Config) { c.Headers = 128 }), []string{"Headers", "0x80"}},
@@ -192,8 +188,8 @@ func TestTheEndsOfTheRangesOfWaits(t *testing.T) {
 	for name, change := range map[string]func(*core.Config){
 		"the longest wait of a limiter": func(c *core.Config) { c.MaxWait = core.MaxWindow },
 		"the longest wait of a rule":    func(c *core.Config) { c.Rules[0].MaxWait = core.MaxWindow },
-		"the most who wait":             func(c *core.Config) { c.MaxWaiters, c.MaxWaitersTotal = 1_000_000, 1_000_000 },
-		"the fewest who wait":           func(c *core.Config) { c.MaxWaiters, c.MaxWaitersTotal = 1, 1 },
+		"the most who wait":             func(c *core.Config) { c.MaxWaiters = 1_000_000 },
+		"the fewest who wait":           func(c *core.Config) { c.MaxWaiters = 1 },
 	} {
 		config := patient(0, core.PerSecond(1))
 		change(&config)

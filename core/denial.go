@@ -2,7 +2,6 @@ package core
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"slices"
 	"strconv"
@@ -18,9 +17,9 @@ type Denial struct {
 	// response's lines of the same name.
 	Header []Header
 	// Body is the body, which a response to HEAD leaves out. If a hook replaces the body and
-	// keeps the Content-Type of the standard denial, the Content-Type follows the body:
-	// application/problem+json for a JSON object whose member type is a URI, application/json
-	// for other JSON objects and arrays, text/plain for other text, none for an empty body.
+	// keeps the Content-Type of the standard denial, the beginning of the body decides:
+	// application/problem+json for {"type":", application/json for another { or [, text/plain
+	// for other text, none for an empty body.
 	Body []byte
 }
 
@@ -54,27 +53,16 @@ func (d *Denial) matchType() {
 
 // typeOf returns the Content-Type of a body.
 func typeOf(body []byte) string {
-	for _, head := range [...]string{overLimitHead, badRequestHead, failedHead} {
-		if len(body) > len(head) && string(body[:len(head)]) == head {
-			return problemType
-		}
-	}
-	if len(body) == 0 {
+	switch {
+	case len(body) == 0:
 		return ""
-	}
-	text := bytes.TrimLeft(body, " \t\r\n")
-	if len(text) == 0 || text[0] != '{' && text[0] != '[' || !json.Valid(text) {
+	case bytes.HasPrefix(body, []byte(problemHead)):
+		return problemType
+	case body[0] == '{' || body[0] == '[':
+		return "application/json"
+	default:
 		return "text/plain; charset=utf-8"
 	}
-	var problem struct {
-		Type any `json:"type"`
-	}
-	if text[0] == '{' && json.Unmarshal(text, &problem) == nil {
-		if uri, ok := problem.Type.(string); ok && strings.ContainsAny(uri, ":/") {
-			return problemType
-		}
-	}
-	return "application/json"
 }
 
 // The status codes of decisions.

@@ -1,7 +1,5 @@
 package core
 
-import "reflect"
-
 // Hooks change what the limiter does. Embed [DefaultHooks], or another Hooks to wrap it, and
 // replace what differs.
 //
@@ -77,26 +75,4 @@ func (f HookFuncs) OnDisallowed(r Request, d Decision) Denial {
 		return DefaultHooks{}.OnDisallowed(r, d)
 	}
 	return f.OnDisallowedFunc(r, d)
-}
-
-// nilHooks returns the name of an embedded Hooks that is nil, or "": its methods would panic on
-// the first request.
-func nilHooks(hooks Hooks) string {
-	v := reflect.ValueOf(hooks)
-	if v.Kind() == reflect.Pointer {
-		if v.IsNil() {
-			return v.Type().String()
-		}
-		v = v.Elem()
-	}
-	if v.Kind() != reflect.Struct {
-		return ""
-	}
-	for i := range v.NumField() {
-		f := v.Type().Field(i)
-		if f.Anonymous && f.Type.Implements(reflect.TypeFor[Hooks]()) && isNil(v.Field(i)) {
-			return f.Name
-		}
-	}
-	return ""
 }

@@ -7,8 +7,6 @@ import (
 	"log/slog"
 	"reflect"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -39,21 +37,17 @@ type snapshot struct {
 	hooks    Hooks
 	plain    bool         // the hooks are DefaultHooks: no extra, and a cost of 1
 	log      *slog.Logger // nil: slog.Default()
-	named    atomic.Pointer[namedLog]
-	policy   string // the RateLimit-Policy field of all limits
-	mixed    bool   // these limits do not all have the same headers
+	policy   string       // the RateLimit-Policy field of all limits
+	mixed    bool         // these limits do not all have the same headers
 	dryRun   bool
 	observer *observing // nil: none
 
 	limiter *Limiter
 
-	denyUnreadable             bool
-	saidAboveQuota, saidNoHits atomic.Bool // the log has a line
-
-	settles         bool // a rule has a Cost, Counts or Clears
-	waits           bool // a request may wait in Check
-	maxWaiters      int
-	maxWaitersTotal int
+	denyUnreadable bool
+	settles        bool // a rule has a Cost, Counts or Clears
+	waits          bool // a request may wait in Check
+	maxWaiters     int
 }
 
 var _ Checker = (*Limiter)(nil)
@@ -145,19 +139,9 @@ func (s *snapshot) storeRules() []StoreRule {
 	return rules
 }
 
-// mostNamed is how many rules the error about an unknown rule names.
-const mostNamed = 10
-
 // unknownRule returns the error for a rule that the limiter does not have.
 func (s *snapshot) unknownRule(name string) error {
-	known := make([]string, 0, mostNamed)
-	for i := range s.rules[:min(len(s.rules), mostNamed)] {
-		known = append(known, strconv.Quote(s.rules[i].Name))
-	}
-	if n := len(s.rules) - mostNamed; n > 0 {
-		known = append(known, strconv.Itoa(n)+" more")
-	}
-	return fmt.Errorf("limiter %q, rule %q: %w: the limiter has %s", s.name, name, ErrUnknownRule, strings.Join(known, ", "))
+	return fmt.Errorf("limiter %q, rule %q: %w", s.name, name, ErrUnknownRule)
 }
 
 // find returns the index of a rule, -1 if no rule has the name.
@@ -223,9 +207,6 @@ type Hit struct {
 // Hits stay charged if ctx ends before the store answers.
 func (l *Limiter) Take(ctx context.Context, cost int64, hits ...Hit) (d Decision, err error) {
 	s := l.current.Load()
-	if len(hits) == 0 && s.saidNoHits.CompareAndSwap(false, true) {
-		s.logger().LogAttrs(ctx, slog.LevelWarn, "floodgate: Take without hits allows everything and charges nothing: give it a core.Hit for each counter")
-	}
 	c := l.session(s)
 	err = c.takeAll(ctx, cost, hits, nil, &d)
 	if s.dryRun && d.Reason == ReasonOverLimit {

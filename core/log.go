@@ -11,30 +11,12 @@ import (
 
 // logger is called only if there is something to log: the program may set its
 // default logger after it has made the limiter.
-func (s *snapshot) logger() *slog.Logger { return s.namedLog().log }
-
-// namedLog returns the loggers for the log that the limiter has now.
-func (s *snapshot) namedLog() *namedLog {
-	base := s.log
-	if base == nil {
-		base = slog.Default()
+func (s *snapshot) logger() *slog.Logger {
+	log := s.log
+	if log == nil {
+		log = slog.Default()
 	}
-	named := s.named.Load()
-	if named == nil || named.base != base {
-		named = &namedLog{base: base, log: base.With("limiter", s.name)}
-		for i := range s.rules {
-			named.rules = append(named.rules, named.log.With("rule", s.rules[i].Name))
-		}
-		s.named.Store(named)
-	}
-	return named
-}
-
-// namedLog has the loggers that add a limiter's name to base, and the name of a rule. They
-// are kept, because key functions ask for them again and again.
-type namedLog struct {
-	base, log *slog.Logger
-	rules     []*slog.Logger
+	return log.With("limiter", s.name)
 }
 
 // failureKind is what has failed. One kind never keeps another out of the log.

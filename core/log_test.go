@@ -239,8 +239,8 @@ func TestTheDefaultLoggerMayBeSetLater(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.Check(&request{})
-	wantLines(t, another, "level=INFO msg=first limiter=api rule=default")
-	wantLines(t, log, "level=INFO msg=second limiter=api rule=default")
+	wantLines(t, another, "level=INFO msg=first limiter=api")
+	wantLines(t, log, "level=INFO msg=second limiter=api")
 }
 
 // wrapped is a request as a program's own key function hands it on.
@@ -267,8 +267,8 @@ func TestAKeyFunctionGetsTheLimitersLog(t *testing.T) {
 	if d := l.Check(&request{body: "b"}); !d.Allowed {
 		t.Error(d)
 	}
-	without := `level=INFO msg="without the body" limiter=api rule=a`
-	wantLines(t, log, without, without, `level=INFO msg="with the body" limiter=api rule=b`) // a is asked before and after the body is read
+	without := `level=INFO msg="without the body" limiter=api`
+	wantLines(t, log, without, without, `level=INFO msg="with the body" limiter=api`) // a is asked before and after the body is read
 	if requestlog.Of(&request{}) != slog.Default() {
 		t.Error("a request that no limiter has passed on has a log of its own")
 	}
@@ -306,16 +306,6 @@ func TestWhatALimiterLogsOnce(t *testing.T) {
 			}
 			return dst, core.SkipRule
 		}, 5, 1), func(l *core.Limiter) { check(l, 500) }, nil},
-		"a cost above the quota": {
-			rule(static("k"), 5, 6), func(l *core.Limiter) { check(l, 3) },
-			[]string{`level=WARN msg="floodgate: a request costs more than a quota and can never be allowed: lower its Cost, or raise the Quota (of a token_bucket, the Burst)" limiter=api limit=user cost=6 quota=5`},
-		},
-		"a cost of the quota": {rule(static("k"), 5, 5), func(l *core.Limiter) { check(l, 3) }, nil},
-		"a quota of 0":        {rule(static("k"), 0, 1), func(l *core.Limiter) { check(l, 3) }, nil},
-		"Take without hits": {
-			rule(static("k"), 5, 1), func(l *core.Limiter) { l.Allow(t.Context()); _, _ = l.Take(t.Context(), 1) },
-			[]string{`level=WARN msg="floodgate: Take without hits allows everything and charges nothing: give it a core.Hit for each counter" limiter=api`},
-		},
 	} {
 		log := &lines{}
 		l := newLimiter(t, core.Config{Name: "api", Log: log.logger(), Rules: []core.Rule{row.rule}}, newClock())

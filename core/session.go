@@ -104,22 +104,15 @@ func openKey(joined string) (key, extra string) {
 	return joined[:n], joined[n : end-4]
 }
 
-// fewHits is how many hits are compared with each other, which takes less time than a map.
-const fewHits = 32
-
 // addHits adds an item for each counter named, once.
 func (c *session) addHits(cost int64, hits []Hit) error {
 	c.cost = cost
 	if cost < 0 {
 		return fmt.Errorf("limiter %q: cost %d: %w", c.snap.name, cost, ErrNegativeCost)
 	}
-	var seen map[[3]string]bool
-	if len(hits) > fewHits {
-		seen = make(map[[3]string]bool, len(hits))
-	}
 	for i := range hits {
 		h := &hits[i]
-		if len(hits) > 1 && h.among(hits[:i], seen) {
+		if slices.ContainsFunc(hits[:i], h.sameCounter) {
 			continue
 		}
 		rule := c.snap.find(h.Rule)
@@ -136,16 +129,8 @@ func (c *session) addHits(cost int64, hits []Hit) error {
 	return nil
 }
 
-// among reports whether the counter of h is that of one of the hits before it. seen has
-// the counters of those hits, and gets that of h; it is nil if the hits are few.
-func (h *Hit) among(before []Hit, seen map[[3]string]bool) bool {
-	if seen == nil {
-		return slices.ContainsFunc(before, func(o Hit) bool { return o.Rule == h.Rule && o.Key == h.Key && o.Extra == h.Extra })
-	}
-	counter := [3]string{h.Rule, h.Key, h.Extra}
-	found := seen[counter]
-	seen[counter] = true
-	return found
+func (h *Hit) sameCounter(o Hit) bool {
+	return o.Rule == h.Rule && o.Key == h.Key && o.Extra == h.Extra
 }
 
 func (c *session) addKey(rule int, key, extra string, cost int64, quotas []int64) *Item {

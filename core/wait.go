@@ -44,12 +44,10 @@ func (l *Limiter) Wait(ctx context.Context, cost int64, hits ...Hit) (d Decision
 	return d, err
 }
 
-// mayWait returns whether the rules of all items let a request wait in Check. If denied is true,
-// only the rules that deny the request count.
-func (c *session) mayWait(denied bool) bool {
+// mayWait reports whether every rule that denies the request lets it wait in Check.
+func (c *session) mayWait() bool {
 	for i := range c.batch.Items {
-		it := &c.batch.Items[i]
-		if c.snap.rules[it.Rule].MaxWait == 0 && (!denied || it.denied()) {
+		if it := &c.batch.Items[i]; it.denied() && c.snap.rules[it.Rule].MaxWait == 0 {
 			return false
 		}
 	}
@@ -351,7 +349,7 @@ func (q *lines) join(name []byte, cost int64, s *snapshot) (w *waiter, at place)
 	if l != nil {
 		at = place{l.hits - l.head().cost + cost, l.due}
 	}
-	if q.waiting.Load() >= int64(s.maxWaitersTotal) || l != nil && l.waiters.Len() >= s.maxWaiters {
+	if q.waiting.Load() >= mostLines*int64(s.maxWaiters) || l != nil && l.waiters.Len() >= s.maxWaiters {
 		return nil, at
 	}
 	if l == nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -57,7 +58,7 @@ var perMilli = core.Limit{Quota: 1000, Window: time.Second, Algorithm: core.Toke
 
 // patient is a configuration of one rule for the key "k", whose requests wait.
 func patient(wait time.Duration, limits ...core.Limit) core.Config {
-	return core.Config{MaxWait: wait, MaxWaiters: 20_000, MaxWaitersTotal: 20_000,
+	return core.Config{MaxWait: wait, MaxWaiters: 20_000,
 		Rules: []core.Rule{{Name: "r", Key: static("k"), Limits: limits}}}
 }
 
@@ -295,38 +296,38 @@ func TestAWaitThatIsTooLongIsDeniedAtOnce(t *testing.T) {
 func TestALineIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		config := patient(time.Minute, core.PerSecond(1))
-		config.MaxWaiters, config.MaxWaitersTotal = 3, 5
+		config.MaxWaiters = 1 // and 100 for all keys
 		config.Rules[0].Key = func(dst []byte, r core.Request) ([]byte, error) { return append(dst, r.Method()...), nil }
 		l, c := newLimiter(t, config, nil), newCrowd()
 		come := func(i int, key string) {
 			c.come(i, func() (core.Decision, error) { return l.Check(&request{method: key}), nil })
 		}
-		for i := range 5 { // one is allowed, three wait
-			come(i, "a")
+		for i := range 200 { // of each key one is allowed and one waits
+			come(i, strconv.Itoa(i/2))
 		}
-		for i := range 4 { // one is allowed, two wait: the limiter's lines are full
-			come(10+i, "b")
-		}
-		for _, i := range []int{4, 13} {
+		come(200, "0")     // the line of its key is full
+		come(201, "other") // allowed
+		come(202, "other") // the limiter's lines are full
+		for _, i := range []int{200, 202} {
 			if d, done := c.of(i); !done || d.Allowed || d.RetryAfter <= 0 {
 				t.Errorf("request %d: %t, %v", i, done, d)
 			}
 		}
-		if _, err := l.Wait(t.Context(), 1, core.Hit{Rule: "r", Key: "a"}); !errors.Is(err, core.ErrLineFull) {
+		if _, err := l.Wait(t.Context(), 1, core.Hit{Rule: "r", Key: "0"}); !errors.Is(err, core.ErrLineFull) {
 			t.Errorf("a full line: %v", err)
 		}
 		for i, want := range []error{nil, core.ErrLineFull} { // a key without a line: the store is asked
-			d, err := l.Wait(t.Context(), 1, core.Hit{Rule: "r", Key: "c"})
+			d, err := l.Wait(t.Context(), 1, core.Hit{Rule: "r", Key: "another"})
 			if !errors.Is(err, want) || d.RetryAfter.Round(time.Millisecond) != time.Duration(i)*time.Second {
-				t.Errorf("request %d of a third key: %v, retry after %v", i, err, d.RetryAfter)
+				t.Errorf("request %d of a key without a line: %v, retry after %v", i, err, d.RetryAfter)
 			}
 		}
-		if got := l.Stats().Waiting; got != 5 {
-			t.Errorf("%d wait, want 5", got)
+		if got := l.Stats().Waiting; got != 100 {
+			t.Errorf("%d wait, want 100", got)
 		}
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		if s := l.Stats(); s.Waiting != 0 || s.Allowed != 8 || s.Denied != 4 {
+		if s := l.Stats(); s.Waiting != 0 || s.Allowed != 202 || s.Denied != 4 {
 			t.Errorf("%+v", s)
 		}
 	})
@@ -385,7 +386,7 @@ func TestWaitsAreConfigured(t *testing.T) {
 		"Rules[0] (\"r\").MaxWait: 8785h0m0s: must be from 0 to 366 days":                                                                    func(c *core.Config) { c.Rules[0].MaxWait = core.MaxWindow + time.Hour },
 		"MaxWait: 2ns: must be 0, or from 1ms to 366 days: a number without a unit counts nanoseconds, so write 2*time.Second for 2 seconds": func(c *core.Config) { c.MaxWait = 2 },
 		"MaxWaiters: -1: must be from 1 to 1000000, or 0 for 100":                                                                            func(c *core.Config) { c.MaxWaiters = -1 },
-		"MaxWaitersTotal: 1000001: must be from 1 to 1000000, or 0 for 10000":                                                                func(c *core.Config) { c.MaxWaitersTotal = 1_000_001 },
+		"MaxWaiters: 1000001: must be from 1 to 1000000, or 0 for 100":                                                                       func(c *core.Config) { c.MaxWaiters = 1_000_001 },
 	} {
 		config := patient(0, core.PerSecond(1))
 		change(&config)

@@ -68,17 +68,16 @@ type Config struct {
 	// MaxLease. A third of it passes between two renewals. All processes have the same. 0
 	// means DefaultLease. Without a Store it means nothing.
 	Lease time.Duration
-	// Hooks, Log, Observer, DryRun, MaxWait, MaxWaiters and MaxWaitersTotal are those of a
+	// Hooks, Log, Observer, DryRun, MaxWait and MaxWaiters are those of a
 	// [core.Config]. A request takes one slot, whatever Hooks.Cost returns. The first in the
 	// line of a key asks again when this process has released a slot, and every tenth of a
 	// second.
-	Hooks           core.Hooks
-	Log             *slog.Logger
-	Observer        core.Observer
-	DryRun          bool
-	MaxWait         time.Duration
-	MaxWaiters      int
-	MaxWaitersTotal int
+	Hooks      core.Hooks
+	Log        *slog.Logger
+	Observer   core.Observer
+	DryRun     bool
+	MaxWait    time.Duration
+	MaxWaiters int
 }
 
 // Limiter allows at most Config.Max requests of a key at a time. It is made by [New]. It is a
@@ -131,7 +130,7 @@ func (c *Config) core() core.Config {
 	}
 	return core.Config{
 		Name: c.Name, Hooks: c.Hooks, Headers: core.HeadersOff, Log: c.Log, Observer: c.Observer,
-		DryRun: c.DryRun, MaxWait: c.MaxWait, MaxWaiters: c.MaxWaiters, MaxWaitersTotal: c.MaxWaitersTotal,
+		DryRun: c.DryRun, MaxWait: c.MaxWait, MaxWaiters: c.MaxWaiters,
 		Rules: []core.Rule{{
 			Name: c.Name, Key: c.Key, Counts: func(core.Request, core.Outcome) bool { return false },
 			Limits: []core.Limit{{Quota: c.Max, Window: core.MinWindow, Algorithm: core.FixedWindow}},

@@ -82,7 +82,7 @@ const (
 func (f *enforcedFile) configs(store core.Store) (enforced, dry core.Config) {
 	enforced = core.Config{
 		Name: f.Name, Store: store, Hooks: &hooks{enforcedFile: f}, Log: f.options.log, Observer: f.options.observer,
-		MaxWaiters: f.Local.MaxWaitingOfKey, MaxWaitersTotal: f.Local.MaxWaiting,
+		MaxWaiters: f.Local.MaxWaitingOfKey,
 	}
 	dry = enforced
 	dry.Name, dry.DryRun = f.Name+dryRunSuffix, true

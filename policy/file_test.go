@@ -266,7 +266,7 @@ local: {max-keys: 5000}`: nil,
 		`policies: [{name: a, limits: 9/h}, {name: b, key: 'param["id"]', missing: skip, limits: 1/h}]`:                                                                                    {"policies[1].key: \"param[\\\"id\\\"]\": the parameters of a route are known only to policies that are mounted after routing"},
 		`policies: [{name: b, key: 'param["id"]', missing: reject, limits: 1/h}]`:                                                                                                          {"policies[0].key: \"param[\\\"id\\\"]\": the parameters of a route", "policies[0].key: \"param[\\\"id\\\"]\": a client that changes the path parameter gets another counter"},
 		`policies: [{name: a, limits: 1/s, wait: 1m}]`:                                                                                                                                     nil,
-		`{local: {max-waiting: 3}, policies: [{name: a, limits: 1/s, wait: 1s}]}`:                                                                                                          nil,
+		`{local: {max-waiting-of-key: 3}, policies: [{name: a, limits: 1/s, wait: 1s}]}`:                                                                                                   nil,
 		// A dry run limits nobody: it needs no other rule, and none can rely on it.
 		`policies: [{name: a, key: 'query["x"]', missing: reject, limits: 1/h, dry-run: true}]`:                                  nil,
 		`policies: [{name: a, key: 'query["x"]', missing: reject, limits: 1/h}, {name: b, key: ip, limits: 1/h, dry-run: true}]`: {"policies[0].key: \"query[\\\"x\\\"]\": a client that changes the query parameter"},

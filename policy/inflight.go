@@ -28,7 +28,7 @@ func (s *Set) slotConfig(f *enforcedFile, slot *slotRule) inflight.Config {
 	c := inflight.Config{
 		Name: f.Name + "." + rule.Counters, Max: *rule.InFlight, Key: rule.identify,
 		Hooks: &hooks{enforcedFile: f}, Log: f.options.log, Observer: f.options.observer,
-		MaxWait: p.wait, MaxWaiters: f.Local.MaxWaitingOfKey, MaxWaitersTotal: f.Local.MaxWaiting,
+		MaxWait: p.wait, MaxWaiters: f.Local.MaxWaitingOfKey,
 	}
 	switch store := f.options.store; {
 	case store == nil && p.Shared:

@@ -481,7 +481,6 @@ func TestRequestsWaitAsThePoliciesSay(t *testing.T) {
 		"one that allows and waits not":  {"policies: [{name: a, limits: " + two + ", wait: 9s}, {name: b, limits: 9/s}]", [3]time.Duration{0, 2 * time.Second, 4 * time.Second}},
 		"a second one that denies":       {"policies: [{name: a, limits: " + two + ", wait: 9s}, {name: b, limits: " + two + ", wait: 9s}]", [3]time.Duration{0, 2 * time.Second, 4 * time.Second}},
 		"no room of a key":               {"{local: {max-waiting-of-key: 1}, policies: [{name: a, limits: " + two + ", wait: 9s}]}", [3]time.Duration{0, 2 * time.Second, -1}},
-		"no room":                        {"{local: {max-waiting: 1}, policies: [{name: a, limits: " + two + ", wait: 9s}]}", [3]time.Duration{0, 2 * time.Second, -1}},
 		"a denied address":               {"policies: [{name: a, limits: " + two + ", wait: 9s, deny: [10.0.0.0/8]}]", [3]time.Duration{-1, -1, -1}},
 	} {
 		if got := waitsFor(t, c.text, 3); [3]time.Duration(got) != c.want {

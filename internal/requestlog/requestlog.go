@@ -12,9 +12,8 @@ import (
 type Key struct{}
 
 // Of returns the log of the limiter that asks a key function or a hook about r:
-// core.Config.Log, with the limiter's name as the attribute "limiter" and, in a
-// key function, the rule's as "rule". If no limiter has passed r on, it is
-// slog.Default(). It may be called concurrently. The caller makes sure that a
+// core.Config.Log, with the limiter's name as the attribute "limiter". If no limiter
+// has passed r on, it is slog.Default(). It may be called concurrently. The caller makes sure that a
 // client cannot fill the log, and logs nothing that a client has sent.
 func Of(r interface{ Value(key any) any }) *slog.Logger {
 	if log, ok := r.Value(Key{}).(*slog.Logger); ok {

@@ -172,7 +172,7 @@ func TestWhatIsLegalAndProbablyAMistake(t *testing.T) {
 			`1:27: "param[\"x\"]": the parameters of a route are known only to policies that are`, "mounted before it, the value is empty for",
 		}},
 		{"policies: [{name: a, wait: 60s, limits: 1/s}]", nil},
-		{"{local: {max-waiting: 10, max-waiting-of-key: 10}, policies: [{name: a, limits: 1/s}]}", nil},
+		{"{local: {max-waiting-of-key: 10}, policies: [{name: a, limits: 1/s}]}", nil},
 		{"policies: [{name: a, key: ip, quotas: {s: 0}, limits: 1/s}]", []string{
 			"1:43: 0: denies all requests of the key", "write 1 or more; leave the key out for the limit's own quota",
 		}},

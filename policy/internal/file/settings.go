@@ -106,17 +106,16 @@ func prefixes() kind[[]netip.Prefix] {
 
 // Local has the settings of the process.
 type Local struct {
-	MaxKeys                     int // of local counters
-	MaxWaiting, MaxWaitingOfKey int // requests
+	MaxKeys         int // of local counters
+	MaxWaitingOfKey int // requests
 }
 
 func newLocal() Local {
-	return Local{MaxKeys: core.DefaultMaxKeys, MaxWaiting: 10_000, MaxWaitingOfKey: 100}
+	return Local{MaxKeys: core.DefaultMaxKeys, MaxWaitingOfKey: 100}
 }
 
 func localMapping() *mapping[Local] {
 	none := newLocal()
-	waiting := whole[int](1, 1_000_000)
 	return &mapping[Local]{
 		name: "local", want: "a mapping with max-keys", about: "Settings of this process.",
 		fields: []field[Local]{
@@ -125,13 +124,9 @@ func localMapping() *mapping[Local] {
 				about: "The largest number of keys that are held at a time; beyond it, new keys evict others.",
 				value: set(whole[int](1, 1<<31-1), func(l *Local) *int { return &l.MaxKeys }),
 			}, {
-				name: "max-waiting", initial: fmt.Sprint(none.MaxWaiting), example: "2000",
-				about: "The largest number of requests that wait at a time, as `wait` lets them; one more is denied at once.",
-				value: set(waiting, func(l *Local) *int { return &l.MaxWaiting }),
-			}, {
 				name: "max-waiting-of-key", initial: fmt.Sprint(none.MaxWaitingOfKey), example: "20",
-				about: "The largest number of requests that wait at a time for one key of a rule.",
-				value: set(waiting, func(l *Local) *int { return &l.MaxWaitingOfKey }),
+				about: "The largest number of requests that wait at a time for one key of a rule, as `wait` lets them, and a hundredth of those that wait for all keys.",
+				value: set(whole[int](1, 1_000_000), func(l *Local) *int { return &l.MaxWaitingOfKey }),
 			},
 		},
 	}
