@@ -229,31 +229,42 @@ func ExampleLimiter_Adjust() {
 	// Output: 660
 }
 
-// A stream that outlives the handler settles its request itself, if the handler has said nothing.
+// A stream that outlives the handler settles its request itself, if the handler has said nothing
+// and Settle has changed nothing.
 func TestAdjustAfterTheHandlerHasReturned(t *testing.T) {
-	cost := func(core.Request) (int64, error) { return 10, nil }
-	for _, said := range []bool{false, true} {
-		l := newLimiter(t, core.Config{Rules: []core.Rule{
-			{Name: "requests", Key: static("k"), Limits: []core.Limit{core.PerHour(100)}},
-			{Name: "words", Key: static("k"), Limits: []core.Limit{core.PerHour(100)}, Cost: cost},
-			{Name: "returned", Key: static("k"), Limits: []core.Limit{core.PerHour(100)}, Cost: cost, Counts: func(core.Request, core.Outcome) bool { return false }},
-		}}, newClock())
-		d := l.Check(&request{})
-		words := int64(50)
-		if said {
-			d.SetCost(30)
-			words = 70
-		}
-		l.Settle(&request{}, d, core.Outcome{Status: 200})
-		for range 2 {
-			if err := l.Adjust(t.Context(), d, 50); err != nil {
-				t.Error(err)
+	for name, row := range map[string]struct {
+		said   int64 // by the handler; 0: nothing
+		counts bool
+		want   map[string]int64
+	}{
+		"the stream says it":         {0, true, map[string]int64{"requests": 99, "words": 50, "answers": 50}},
+		"the handler has said it":    {30, true, map[string]int64{"requests": 99, "words": 70, "answers": 70}},
+		"Settle has refunded a rule": {0, false, map[string]int64{"requests": 99, "words": 90, "answers": 100}},
+		"both":                       {30, false, map[string]int64{"requests": 99, "words": 70, "answers": 100}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cost := func(core.Request) (int64, error) { return 10, nil }
+			counts := func(core.Request, core.Outcome) bool { return row.counts }
+			l := newLimiter(t, core.Config{Rules: []core.Rule{
+				{Name: "requests", Key: static("k"), Limits: []core.Limit{core.PerHour(100)}},
+				{Name: "words", Key: static("k"), Limits: []core.Limit{core.PerHour(100)}, Cost: cost},
+				{Name: "answers", Key: static("k"), Limits: []core.Limit{core.PerHour(100)}, Cost: cost, Counts: counts},
+			}}, newClock())
+			d := l.Check(&request{})
+			if row.said > 0 {
+				d.SetCost(row.said)
 			}
-		}
-		for rule, want := range map[string]int64{"requests": 99, "words": words, "returned": 100} {
-			if got := left(t, l, rule, "k"); got != want {
-				t.Errorf("said %t, %s: %d left, want %d", said, rule, got, want)
+			l.Settle(&request{}, d, core.Outcome{Status: 200})
+			for range 2 {
+				if err := l.Adjust(t.Context(), d, 50); err != nil {
+					t.Error(err)
+				}
 			}
-		}
+			for rule, want := range row.want {
+				if got := left(t, l, rule, "k"); got != want {
+					t.Errorf("%s: %d left, want %d", rule, got, want)
+				}
+			}
+		})
 	}
 }

@@ -36,16 +36,15 @@ func (l *Limiter) Check(r Request) (d Decision) {
 	return d
 }
 
-// asking is what a Check has asked of the hooks and rules.
+// asking is what the hooks and rules have answered about a request.
 type asking struct {
-	rules  []int   // by Config.RulesFor
-	quotas []int64 // of one rule
-	extra  string
-	waits  bool  // somebody wants to read the body, which cannot be read yet
-	bad    error // the request is at fault: the other keys are charged all the same
-	fault  error // something else is wrong: nothing is charged
-	kind   failureKind
-	rule   string // whose function is at fault
+	rules []int // by Config.RulesFor
+	extra string
+	waits bool  // somebody wants to read the body, which cannot be read yet
+	bad   error // the request is at fault: the other keys are charged all the same
+	fault error // something else is wrong: nothing is charged
+	kind  failureKind
+	rule  string // whose function is at fault
 
 	body bodyProbe
 }
@@ -53,7 +52,7 @@ type asking struct {
 // check decides on a request and writes the decision into d.
 func (c *session) check(r Request, d *Decision, lines *lines) {
 	a := &c.ask
-	a.body, a.fault = bodyProbe{Request: r, snap: c.snap}, nil
+	a.body = bodyProbe{Request: r, snap: c.snap}
 	c.gather()
 	if a.waits && a.fault == nil {
 		if len(c.batch.Items) > 0 {
@@ -74,9 +73,11 @@ func (c *session) check(r Request, d *Decision, lines *lines) {
 	if c.snap.waits {
 		t := turn{session: c, lines: lines, ctx: r.Context()}
 		c.decided(r, d, t.take())
-		t.note(d)
+		t.setWaited(d)
 		if d.Reason == ReasonOverLimit {
-			d.Err = ended(r.Context())
+			if d.Err = ended(r.Context()); errors.Is(d.Err, context.Canceled) {
+				d.Reason = ReasonCanceled
+			}
 		}
 	} else {
 		c.decided(r, d, c.do(r.Context(), OpTake))
@@ -96,15 +97,15 @@ func (c *session) decided(r Request, d *Decision, err error) {
 	c.reportStore(r.Context(), "check", err)
 }
 
-// gather asks the hooks and rules for all that they say of the request. As long as the body
-// cannot be read, what wants to read it is left out.
+// gather calls the hooks and the functions of the rules, and adds an item for each key. As long as
+// the body cannot be read, a function that wants to read it is left out.
 func (c *session) gather() {
 	s, a := c.snap, &c.ask
 	r := Request(&a.body)
-	a.waits, a.bad, a.extra, c.cost = false, nil, "", 1 // a fault stays: there is no second call then
+	a.waits, a.bad, a.fault, a.extra, c.cost = false, nil, nil, "", 1
 	rules := s.all
 	if s.rulesFor != nil {
-		if rules = c.askRules(r); a.waits || a.bad != nil {
+		if rules = c.askRules(r); a.waits || a.bad != nil || a.fault != nil {
 			return
 		}
 	}
@@ -129,7 +130,6 @@ func (c *session) gather() {
 	}
 }
 
-// wrap says what has failed.
 func wrap(what string, err error) error {
 	if err == nil {
 		return nil
@@ -137,7 +137,7 @@ func wrap(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// answer is what became of a question to a hook or a function.
+// answer is the result of a hook or a function of a rule.
 type answer uint8
 
 const (
@@ -146,7 +146,7 @@ const (
 	given
 )
 
-// note notes the error of a hook or function.
+// note sorts the error of a hook or function into the fields of asking.
 func (c *session) note(kind failureKind, rule string, err error) answer {
 	a := &c.ask
 	switch {
@@ -214,9 +214,7 @@ func (c *session) askRule(r Request, i int) {
 	}
 	var quotas []int64
 	if rule.Quota != nil && said == given {
-		if quotas, said = c.askQuotas(r, rule); said == atFault {
-			quotas = nil
-		}
+		quotas, said = c.askQuotas(r, rule)
 	}
 	if said == missing {
 		c.keys = c.keys[:from]
@@ -251,7 +249,7 @@ func (c *session) skipped(r Request, rule *compiledRule) {
 
 // askQuotas asks a rule for the quotas of the request.
 func (c *session) askQuotas(r Request, rule *compiledRule) ([]int64, answer) {
-	quotas := c.ask.quotas[:0]
+	first := len(c.quotas)
 	for i := range rule.Limits {
 		l := &rule.Limits[i]
 		q, err := rule.Quota(r, *l)
@@ -265,12 +263,12 @@ func (c *session) askQuotas(r Request, rule *compiledRule) ([]int64, answer) {
 			err = fmt.Errorf("quota of rule %q, limit %q: %w", rule.Name, l.Name, err)
 		}
 		if said := c.note(quotaFailure, rule.Name, err); said != given {
+			c.quotas = c.quotas[:first]
 			return nil, said
 		}
-		quotas = append(quotas, q)
+		c.quotas = append(c.quotas, q)
 	}
-	c.ask.quotas = quotas
-	return quotas, given
+	return c.quotas[first:len(c.quotas):len(c.quotas)], given
 }
 
 func wrapRule(what string, rule *compiledRule, err error) error {

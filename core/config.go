@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -83,7 +84,8 @@ type Config struct {
 	Log *slog.Logger
 	// Observer sees every decision: see [ObserverFuncs]. nil: none.
 	Observer Observer
-	// DryRun makes the limiter decide, charge and report as always, and allow every request.
+	// DryRun makes the limiter decide, charge and report as always, and allow every request. Take
+	// and Peek still return the errors of the store.
 	// Responses have the limiter's headers: set HeadersOff to hide them. See [Decision].DryRun.
 	DryRun bool
 	// MaxWait is how long Check lets a denied request wait for its turn: 0 (not at all), or
@@ -117,16 +119,13 @@ func (c Config) compile() (*snapshot, error) {
 		errs = append(errs, &fieldError{field, fmt.Sprintf(format, args...)})
 	}
 	s := &snapshot{name: c.Name, hooks: c.Hooks, rulesFor: c.RulesFor, log: c.Log, dryRun: c.DryRun, denyUnreadable: c.DenyUnreadable}
-	promised := Guarantees{Ops: AllOps}
-	if c.Store != nil {
-		if err := checkStore(c.Store); err != nil {
-			errs = append(errs, err)
-		} else {
-			promised = c.Store.Guarantees()
-		}
-		if c.Name == "" && promised.Shared {
-			bad("Name", "\"\": a shared store needs a name, such as \"api\": limiters of one name count together in all programs that use the store (%T)", c.Store)
-		}
+	if err := checkStore(c.Store); err != nil {
+		errs = append(errs, err)
+	} else if c.Name == "" && c.Store != nil && c.Store.Guarantees().Shared {
+		bad("Name", "\"\": a shared store needs a name, such as \"api\": limiters of one name count together in all programs that use the store (%T)", c.Store)
+	}
+	if c.Observer != nil && isNil(reflect.ValueOf(c.Observer)) {
+		bad("Observer", "%T: is nil: must be an observer, or leave Observer out", c.Observer)
 	}
 	if s.name == "" {
 		s.name = "default"
@@ -182,12 +181,12 @@ func (c Config) compile() (*snapshot, error) {
 			limitNames[l.Name] = r.Name
 		}
 		if r.Headers == 0 {
-			r.Headers = c.Headers
+			r.Headers = cmp.Or(c.Headers, HeadersDraft10)
 		}
 		if r.MaxWait == 0 {
 			r.MaxWait = c.MaxWait
 		}
-		if t := r.Headers.twin(); t != 0 {
+		if t := r.Headers & headersTwins; t != 0 {
 			if twin != 0 && twin != t {
 				bad(at+".Headers", "HeadersDraft07 and HeadersDraft10, the default, in one limiter (rule %q has the other one): both write RateLimit and RateLimit-Policy; choose one of them in Config.Headers", twinRule)
 			}

@@ -36,7 +36,8 @@ type Decision struct {
 	// RetryAfter is the time until the deciding limit allows the same request: 0 if it does not
 	// deny it, [Never] if it never will.
 	RetryAfter time.Duration
-	// Err is the error of a store, key function or hook. It is never sent to the client.
+	// Err is the error of a store, key function or hook, or of the context of a request that
+	// waited. It is never sent to the client.
 	Err error
 
 	snap  *snapshot    // the configuration that has decided; nil: the zero Decision
@@ -59,11 +60,10 @@ type rest struct {
 	deciding int       // index of the deciding limit in results
 	waited   time.Duration
 	note     any
-	outcome  bool                   // Settle has something to do
-	estimate bool                   // see Decision.SetCost
-	settled  atomic.Bool            // by Settle
-	fates    atomic.Pointer[[]fate] // what Settle has done with the items; nil: it has kept all
-	said     atomic.Int64           // what SetCost has said, plus 1; 0: nothing
+	outcome  bool         // Settle has something to do
+	estimate bool         // see Decision.SetCost
+	settled  atomic.Bool  // by Settle
+	said     atomic.Int64 // what SetCost has said, plus 1; 0: nothing
 }
 
 // decided is one item of a decision.
@@ -101,12 +101,14 @@ const (
 	ReasonSkipped
 	// ReasonNoRule means that no rule applies to the request.
 	ReasonNoRule
-	// ReasonBadRequest means that an error of a key function or hook wraps [ErrBadRequest].
+	// ReasonBadRequest means that an error of a key function or hook wraps [ErrBadRequest]. The
+	// other keys of the request were charged.
 	ReasonBadRequest
 	// ReasonFailed means that the store, a key function or a hook failed. See Err.
 	ReasonFailed
-	// ReasonCanceled means that the client left before the decision: the context of the request
-	// was canceled. The request is denied, and may have been charged.
+	// ReasonCanceled means that the client left before the decision or while it waited: the
+	// context of the request was canceled. The request is denied. Unless it waited, it may have
+	// been charged.
 	ReasonCanceled
 )
 

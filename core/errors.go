@@ -4,9 +4,8 @@ import "errors"
 
 // Errors of this package are wrapped: compare with [errors.Is].
 var (
-	// SkipRule is the error of a KeyFunc whose rule does not apply to the request. It may be
-	// wrapped. It also keeps the log quiet about a rule that has no key for its first hundred
-	// requests.
+	// SkipRule is the error of a KeyFunc whose rule does not apply to the request. The log warns
+	// once of a rule that skips its first hundred requests, unless the error wraps SkipRule.
 	SkipRule = errors.New("floodgate: the rule does not apply to this request") //nolint:staticcheck // named as fs.SkipDir is: an answer, not a failure
 
 	// ErrBadRequest is the error of a KeyFunc or hook that finds the request at fault. The

@@ -59,14 +59,6 @@ const (
 	headersTwins = HeadersDraft07 | HeadersDraft10 // forms of the same two headers
 )
 
-// twin returns which of headersTwins h has, 0 if none.
-func (h Headers) twin() Headers {
-	if h == 0 {
-		return HeadersDraft10
-	}
-	return h & headersTwins
-}
-
 func (h Headers) check() error {
 	switch {
 	case h >= HeadersOff<<1:
@@ -173,7 +165,7 @@ func millis(d time.Duration) int64 {
 }
 
 // draft10 reports whether the rule's limits are in the fields of HeadersDraft10.
-func (r *compiledRule) draft10() bool { return r.Headers.twin() == HeadersDraft10 }
+func (r *compiledRule) draft10() bool { return r.Headers&HeadersDraft10 != 0 }
 
 // policyField returns the RateLimit-Policy field of all limits.
 func (s *snapshot) policyField() string {

@@ -103,7 +103,7 @@ func (a Algorithm) String() string {
 	if !a.known() {
 		return "unknown_algorithm"
 	}
-	return meterAlgorithms[a].String()
+	return a.meter().String()
 }
 
 // WorstCase returns the most hits that any window of the limit's length can hold, even across
@@ -126,10 +126,7 @@ func (l Limit) Lifetime() time.Duration {
 
 // Capacity returns the most hits that can be taken at once: the Burst of a TokenBucket that has
 // one, otherwise the Quota.
-func (l Limit) Capacity() int64 { return l.capacity() }
-
-// capacity is Capacity without a copy of the limit.
-func (l *Limit) capacity() int64 {
+func (l Limit) Capacity() int64 {
 	if l.Algorithm == TokenBucket && l.Burst > 0 {
 		return l.Burst
 	}

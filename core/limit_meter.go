@@ -7,24 +7,15 @@ import (
 	"github.com/floodgate-go/floodgate/internal/meter"
 )
 
-// meterAlgorithms are the algorithms as package meter calls them.
-var meterAlgorithms = [...]meter.Algorithm{
-	SlidingWindow:  meter.SlidingWindow,
-	FixedWindow:    meter.FixedWindow,
-	BucketedWindow: meter.BucketedWindow,
-	SlidingLog:     meter.SlidingLog,
-	TokenBucket:    meter.TokenBucket,
-}
-
 // known returns whether a is one of the algorithms.
-func (a Algorithm) known() bool { return int(a) < len(meterAlgorithms) }
+func (a Algorithm) known() bool { return a <= TokenBucket }
 
-// meter returns the algorithm as package meter calls it.
+// meter returns the algorithm as package meter calls it: its first ones are those of this package.
 func (a Algorithm) meter() meter.Algorithm {
 	if !a.known() {
 		return math.MaxUint8 // Validate returns an error for it
 	}
-	return meterAlgorithms[a]
+	return meter.Algorithm(a)
 }
 
 // meter returns the limit as package meter counts it.
@@ -58,21 +49,17 @@ func newMeter(l Limit) meter.Meter { return meter.New(l.meter()) }
 
 // with returns the limit as it is for a request with a quota of its own.
 func (l Limit) with(quota int64) Limit {
-	l.setQuota(quota)
-	return l
-}
-
-func (l *Limit) setQuota(quota int64) {
 	if l.Burst > 0 && quota != l.Quota {
 		burst := int64(0)
 		if quota != Unlimited && quota > 0 && l.Quota > 0 {
-			m := newMeter(*l)
+			m := newMeter(l)
 			with := m.With(quota)
 			burst = with.Capacity()
 		}
 		l.Burst = burst
 	}
 	l.Quota = quota
+	return l
 }
 
 // capacity returns the most hits that a limit allows an item at once.
@@ -84,12 +71,8 @@ func (s *snapshot) capacity(it *Item, limit int) int64 {
 	return l.with(it.Quotas[limit]).Capacity()
 }
 
-// checkQuotas returns an error that names the first of a rule's quotas that
-// cannot be.
+// checkQuotas returns an error for the first of a rule's quotas that is out of range.
 func (s *snapshot) checkQuotas(rule int, quotas []int64) error {
-	if quotas == nil {
-		return nil
-	}
 	r := &s.rules[rule]
 	if len(quotas) != len(r.Limits) {
 		return fmt.Errorf("%w: limiter %q, rule %q: Quotas: %d of them: want one for each of the rule's %d limits, or nil", ErrConfig, s.name, r.Name, len(quotas), len(r.Limits))
@@ -110,10 +93,10 @@ func checkQuota(l *Limit, quota int64) error {
 }
 
 func (l *Limit) canHave(quota int64) bool {
-	return quota == Unlimited || quota >= 0 && (quota <= MaxLogQuota || quota <= MaxQuota && l.Algorithm != SlidingLog)
+	return quota == Unlimited || 0 <= quota && quota <= l.maxQuota()
 }
 
-// appendQuotas appends the quotas of an item that are not the limits' own.
+// appendQuotas appends the quotas of an item, or those of its limits.
 func (s *snapshot) appendQuotas(dst []int64, it *Item) []int64 {
 	if it.Quotas != nil {
 		return append(dst, it.Quotas...)

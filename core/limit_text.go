@@ -132,8 +132,8 @@ func (l *Limit) parseOption(word string) (kind string, err error) {
 		l.Aligned = true
 		return word, nil
 	}
-	for a := range meterAlgorithms {
-		if a := Algorithm(a); word == a.String() {
+	for a := SlidingWindow; a.known(); a++ {
+		if word == a.String() {
 			l.Algorithm = a
 			return "algorithm", nil
 		}

@@ -17,15 +17,17 @@ import (
 type Limiter struct {
 	current  atomic.Pointer[snapshot]
 	sessions sync.Pool
-	counts   counters
 	store    Store
 	lines    lines // they stay when the configuration changes
+	stripes  [8]stripe
+	striped  atomic.Uint32 // stripes given to sessions
+	failures failureLog
 
 	reconfigure sync.Mutex // one Reconfigure at a time
 }
 
-// snapshot is one configuration of a limiter. What decides in it never changes: a request is
-// decided, charged and settled by the same snapshot.
+// snapshot is one configuration of a limiter. It never changes: a request is decided, charged and
+// settled by the same snapshot.
 type snapshot struct {
 	name     string
 	rules    []compiledRule
@@ -38,11 +40,9 @@ type snapshot struct {
 	plain    bool         // the hooks are DefaultHooks: no extra, and a cost of 1
 	log      *slog.Logger // nil: slog.Default()
 	policy   string       // the RateLimit-Policy field of all limits
-	mixed    bool         // these limits do not all have the same headers
+	mixed    bool         // not all rules have the same headers
 	dryRun   bool
 	observer *observing // nil: none
-
-	limiter *Limiter
 
 	denyUnreadable bool
 	settles        bool // a rule has a Cost, Counts or Clears
@@ -64,23 +64,21 @@ func New(c Config) (*Limiter, error) {
 		l.store = Must(NewMemory(MemoryConfig{}))
 	}
 	l.sessions.New = func() any {
-		return &session{stripe: l.counts.stripe(), failures: &l.counts.failures}
+		return &session{stripe: &l.stripes[l.striped.Add(1)%uint32(len(l.stripes))], failures: &l.failures}
 	}
-	if err := s.observedBy(c.Observer); err != nil {
-		return nil, err
-	}
+	s.observedBy(c.Observer)
 	counters, err := l.store.Open(s.name, s.storeRules())
 	if err != nil {
 		return nil, err
 	}
-	l.bind(s, counters)
+	s.countIn(counters)
 	l.current.Store(s)
 	return l, nil
 }
 
-// bind makes a configuration count in c.
-func (l *Limiter) bind(s *snapshot, c Counters) {
-	s.counters, s.limiter = c, l
+// countIn makes the configuration count in c.
+func (s *snapshot) countIn(c Counters) {
+	s.counters = c
 	s.memory, _ = c.(*memoryCounters)
 }
 
@@ -117,11 +115,9 @@ func (l *Limiter) Reconfigure(c Config) error {
 	if err != nil {
 		return err
 	}
-	l.bind(s, counters)
+	s.countIn(counters)
 	// Last, so that no observer hears of rules that do not come into force.
-	if err := s.observedBy(c.Observer); err != nil {
-		return err
-	}
+	s.observedBy(c.Observer)
 	l.current.Store(s)
 	return nil
 }
@@ -160,7 +156,7 @@ func (s *snapshot) find(name string) int {
 	return -1
 }
 
-// do does an operation of the store, and tells the observer if that wants to know.
+// do runs an operation of the store and reports it to the observer.
 func (s *snapshot) do(ctx context.Context, op Op, b *Batch) (err error) {
 	b.Op = op
 	if s.memory != nil { // directly: the interface costs a tenth of a decision
@@ -172,7 +168,7 @@ func (s *snapshot) do(ctx context.Context, op Op, b *Batch) (err error) {
 		start = time.Now()
 	}
 	if err = s.counters.Do(ctx, b); errors.Is(err, ErrUnsupported) {
-		err = fmt.Errorf("limiter %q: %v: %T: %w", s.name, op, s.limiter.store, err)
+		err = fmt.Errorf("limiter %q: %v: %w", s.name, op, err)
 	}
 	if timed && !canceled(ctx, err) {
 		s.observer.Stored(ctx, op.String(), time.Since(start), err)
@@ -243,8 +239,8 @@ func (c *session) takeAll(ctx context.Context, cost int64, hits []Hit, t *turn, 
 // logs the error: call Take to handle errors.
 func (l *Limiter) Allow(ctx context.Context, hits ...Hit) bool {
 	d, err := l.Take(ctx, 1, hits...)
-	if errors.Is(err, ErrUnknownRule) || errors.Is(err, ErrUnsupported) || errors.Is(err, ErrConfig) { // Take logs all others
-		l.counts.failures.report(ctx, l.current.Load(), callFailure, "allow", "", err)
+	if errors.Is(err, ErrUnknownRule) || errors.Is(err, ErrConfig) { // Take logs the store's errors
+		l.failures.report(ctx, l.current.Load(), callFailure, "allow", "", err)
 	}
 	return d.Allowed
 }
@@ -303,7 +299,8 @@ func (l *Limiter) Grant(ctx context.Context, n int64, hits ...Hit) (d Decision, 
 		}
 	}
 	if err != nil {
-		return Decision{Reason: ReasonFailed, Err: err, snap: s, rule: -1}, err
+		d = Decision{Reason: ReasonFailed, Err: err, snap: s, rule: -1}
+		return d, err
 	}
 	return l.look(context.WithoutCancel(ctx), OpGrant, n, 0, hits)
 }
@@ -374,8 +371,8 @@ type Stats struct {
 // Stats returns the limiter's counts. It has no keys.
 func (l *Limiter) Stats() Stats {
 	var sum Stats
-	for i := range l.counts.stripes {
-		s := &l.counts.stripes[i]
+	for i := range l.stripes {
+		s := &l.stripes[i]
 		sum.Allowed += s.allowed.Load()
 		sum.Denied += s.denied.Load()
 		sum.DryRun += s.dryRun.Load()
@@ -390,22 +387,12 @@ func (l *Limiter) Stats() Stats {
 	return sum
 }
 
-// counters are spread over stripes so that processors seldom write to the same cache line.
-type counters struct {
-	stripes [8]stripe
-	next    atomic.Uint32
-
-	failures failureLog
-}
-
+// stripe is a part of the Stats. A session counts in one of several, so that processors seldom
+// write to the same cache line.
 type stripe struct {
 	_ [64]byte // what lies before it is read by all
 
 	allowed, denied, dryRun, skipped, badRequests, failed, canceled, degraded, waited atomic.Uint64
-}
-
-func (c *counters) stripe() *stripe {
-	return &c.stripes[c.next.Add(1)%uint32(len(c.stripes))]
 }
 
 func (s *stripe) count(d *Decision) {

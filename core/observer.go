@@ -2,8 +2,6 @@ package core
 
 import (
 	"context"
-	"fmt"
-	"reflect"
 	"time"
 )
 
@@ -67,19 +65,15 @@ type observing struct {
 }
 
 // observedBy makes the snapshot call the functions of an observer, which may be nil.
-func (s *snapshot) observedBy(o Observer) error {
+func (s *snapshot) observedBy(o Observer) {
 	if o == nil {
-		return nil
-	}
-	if isNil(reflect.ValueOf(o)) {
-		return fmt.Errorf("%w: Observer: %T: is nil: must be an observer, or leave Observer out", ErrConfig, o)
+		return
 	}
 	rules := make([]Rule, len(s.rules))
 	for i := range s.rules {
 		rules[i] = s.rules[i].Rule
 	}
 	s.observer = &observing{o.Observe(s.name, rules), s}
-	return nil
 }
 
 // decided tells the observer of a decision.

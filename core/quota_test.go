@@ -414,3 +414,21 @@ func TestQuotasOfKeysTakeNoMemory(t *testing.T) {
 		t.Errorf("quotas of their own take %d bytes", with-without)
 	}
 }
+
+// A hit without quotas beside one with some has its limits' own.
+func TestAHitWithoutQuotasBesideOneWithSome(t *testing.T) {
+	l := core.Must(core.New(core.Config{Rules: []core.Rule{
+		{Name: "a", Limits: []core.Limit{core.PerMinute(5)}},
+		{Name: "b", Limits: []core.Limit{core.PerMinute(6), core.PerHour(9)}},
+	}}))
+	d, err := l.Take(t.Context(), 1, core.Hit{Rule: "a", Key: "k", Quotas: []int64{50}}, core.Hit{Rule: "b", Key: "k"})
+	if err != nil || !d.Allowed {
+		t.Fatal(d, err)
+	}
+	want := `"a";q=50;w=60, "b-1m";q=6;w=60, "b-1h";q=9;w=3600`
+	for _, h := range d.AppendHeaders(nil) {
+		if strings.EqualFold(h.Name, "RateLimit-Policy") && h.Value != want {
+			t.Errorf("%s, want %s", h.Value, want)
+		}
+	}
+}

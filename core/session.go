@@ -15,14 +15,15 @@ import (
 type session struct {
 	snap    *snapshot
 	batch   Batch
-	keys    []byte   // of the items, one behind the other
+	keys    []byte   // of the items, one behind the other: see closeKey
 	results []Result // room for those of the items
-	quotas  []int64  // room for those of the items
+	quotas  []int64  // room for those that rules return
+	quoted  bool     // an item has quotas
 	cost    int64
 	ask     asking // of a Check
 
-	texts    strings.Builder // see keep
-	unended  []atomic.Bool   // see charged
+	texts    strings.Builder // the texts of keys for decisions: see keep
+	unended  []atomic.Bool   // for later decisions: see charged
 	stripe   *stripe
 	failures *failureLog
 }
@@ -52,14 +53,12 @@ func (l *Limiter) release(c *session) {
 	}
 }
 
-// empty removes all items.
 func (c *session) empty() {
-	c.batch.Items, c.keys, c.results, c.quotas = c.batch.Items[:0], c.keys[:0], c.results[:0], c.quotas[:0]
+	c.batch.Items, c.keys, c.results, c.quotas, c.quoted = c.batch.Items[:0], c.keys[:0], c.results[:0], c.quotas[:0], false
 }
 
-// addItem adds an item whose key has been appended to keys, with the quotas of the
-// decision, nil for the limits' own. If keys, results or quotas grow, the items before it
-// keep the old room.
+// addItem adds an item whose key has been appended to keys, with quotas, nil for the limits' own.
+// If keys or results grow, the items before it keep the old room.
 func (c *session) addItem(rule, from int, cost int64, quotas []int64) *Item {
 	first, end := len(c.results), len(c.results)+len(c.snap.rules[rule].Limits)
 	if end > cap(c.results) {
@@ -73,12 +72,8 @@ func (c *session) addItem(rule, from int, cost int64, quotas []int64) *Item {
 	c.batch.Items = c.batch.Items[:n+1]
 	it := &c.batch.Items[n] // it may be one of a decision before
 	it.Rule, it.Key, it.Cost, it.Results = rule, c.keys[from:len(c.keys):len(c.keys)], cost, c.results[first:end:end]
-	it.Quotas, it.At, it.Unknown = nil, 0, false
-	if quotas != nil {
-		q := len(c.quotas)
-		c.quotas = append(c.quotas, quotas...)
-		it.Quotas = c.quotas[q:len(c.quotas):len(c.quotas)]
-	}
+	it.Quotas, it.At, it.Unknown = quotas, 0, false
+	c.quoted = c.quoted || quotas != nil
 	return it
 }
 
@@ -162,7 +157,7 @@ func (c *session) decide(d *Decision) {
 	if d.Allowed = c.batch.Allowed; !d.Allowed {
 		d.Reason = ReasonOverLimit
 	}
-	i, limit, several := 0, 0, len(items) > 1 || len(items[0].Results) > 1 || len(c.quotas) > 0
+	i, limit, several := 0, 0, len(items) > 1 || len(items[0].Results) > 1 || c.quoted
 	if several {
 		i, limit = c.deciding()
 		d.rest = newRest()
@@ -265,7 +260,7 @@ func (c *session) remember(d *Decision, decides int) {
 		}
 		m.items = append(m.items, it)
 		m.results = append(m.results, item.Results...)
-		if len(c.quotas) > 0 {
+		if c.quoted {
 			m.quotas = c.snap.appendQuotas(m.quotas, item)
 		}
 	}

@@ -28,13 +28,13 @@ func (d Decision) Estimated() bool { return d.rest != nil && d.rest.estimate }
 
 // Adjust settles the charge of a decision to cost hits for each key, 0 or more. A higher cost
 // charges the difference, even above the quota. A lower cost refunds the difference, except
-// hits that have left their window; 0 refunds everything. A cost above MaxQuota means MaxQuota.
-// A decision that charged nothing is left alone.
+// hits that have left their window. A cost above MaxQuota means MaxQuota. A decision that charged
+// nothing is left alone. A charge is adjusted once: later calls, for any copy of the decision, do
+// nothing.
 //
-// A charge is adjusted once: later calls, for any copy of the decision, do nothing. For a
-// decision of Check, a cost above 0 changes only rules that have a [Rule.Cost]: before Settle
-// as [Decision.SetCost] does, after it at once, unless SetCost was called. So a stream that
-// outlives its handler calls Adjust.
+// For a decision of Check, Adjust to 0 before Settle refunds everything. Another cost changes only
+// rules that have a [Rule.Cost]: before Settle as [Decision.SetCost] does, after it at once, unless
+// Settle has changed the charge. So a stream that outlives its handler calls Adjust.
 //
 // The error wraps ErrNegativeCost, or it is the store's. If it wraps [ErrNotCharged], Adjust
 // may be called again. Otherwise the difference may have been charged or refunded. The end of
@@ -46,38 +46,35 @@ func (l *Limiter) Adjust(ctx context.Context, d Decision, cost int64) error {
 	if d.ended == nil || !d.Allowed {
 		return nil
 	}
-	done := d.rest != nil && d.rest.settled.Load()
-	estimates := !d.hits && (cost > 0 || done)
-	if estimates && !(done && d.Estimated()) {
+	settled := d.rest != nil && d.rest.settled.Load()
+	switch {
+	case d.hits:
+	case !settled && cost > 0:
 		d.SetCost(cost)
+		return nil
+	case settled && !d.Estimated():
 		return nil
 	}
 	if !d.ended.CompareAndSwap(false, true) {
 		return nil
 	}
-	err := l.adjust(context.WithoutCancel(ctx), &d, min(cost, MaxQuota), estimates, false)
+	part := func(_ int, it decided) bool { return d.hits || !settled || d.snap.rules[it.rule].Cost != nil }
+	err := l.adjust(context.WithoutCancel(ctx), &d, min(cost, MaxQuota), part, false)
 	if errors.Is(err, ErrNotCharged) {
 		d.ended.Store(false)
 	}
 	return err
 }
 
-// adjust settles the items to a cost: all, or those of rules with a Cost if estimates is true.
-// If panicked is true, it refunds nothing: the cost set before the panic may be too low.
-func (l *Limiter) adjust(ctx context.Context, d *Decision, cost int64, estimates, panicked bool) error {
-	part := func(sign int64) func(int, decided) int64 {
-		return func(i int, it decided) int64 {
-			if d.fate(i) != kept || estimates && d.snap.rules[it.rule].Cost == nil {
-				return 0
-			}
-			return sign * (cost - it.cost)
-		}
-	}
-	changed, err := l.change(ctx, d, OpCharge, part(1))
+// adjust settles those items to a cost for which part returns true. If panicked is true, it
+// refunds nothing: the cost set before the panic may be too low.
+func (l *Limiter) adjust(ctx context.Context, d *Decision, cost int64, part func(i int, it decided) bool, panicked bool) error {
+	changed, err := l.change(ctx, d, OpCharge, func(i int, it decided) int64 { return only(part(i, it), cost-it.cost) })
 	if err != nil || panicked {
 		return err
 	}
-	if _, err = l.change(ctx, d, OpRefund, part(-1)); changed && err != nil {
+	_, err = l.change(ctx, d, OpRefund, func(i int, it decided) int64 { return only(part(i, it), it.cost-cost) })
+	if changed && err != nil {
 		return fmt.Errorf("giving back, after the charge of other keys: %v", err) //nolint:errorlint // not ErrNotCharged: a second call would charge them again
 	}
 	return err
@@ -120,26 +117,28 @@ func (l *Limiter) Settle(r Request, d Decision, o Outcome) {
 			fates[i], returns = returned, true
 		}
 	}
-	if clears || returns {
-		d.rest.fates.Store(&fates)
-	}
 	ctx := context.WithoutCancel(r.Context()) // the errors below are logged
 	if clears {
 		// A reset has no cost: 1 selects the item.
 		_, _ = l.change(ctx, &d, OpReset, func(i int, _ decided) int64 { return only(fates[i] == cleared, 1) })
 	}
-	if d.ended.Load() { // the handler has given everything back
-		return
+	said := d.rest.said.Load() - 1
+	if !clears && !returns && said < 0 {
+		return // Adjust may still change the charge
+	}
+	if !d.ended.CompareAndSwap(false, true) {
+		return // the handler has given everything back
 	}
 	if returns {
 		_, _ = l.change(ctx, &d, OpRefund, func(i int, it decided) int64 { return only(fates[i] == returned, it.cost) })
 	}
-	if said := d.rest.said.Load() - 1; said >= 0 && d.ended.CompareAndSwap(false, true) {
-		_ = l.adjust(ctx, &d, said, true, o.Panicked)
+	if said >= 0 {
+		estimated := func(i int, it decided) bool { return fates[i] == kept && d.snap.rules[it.rule].Cost != nil }
+		_ = l.adjust(ctx, &d, said, estimated, o.Panicked)
 	}
 }
 
-// fate is the result of Settle for an item.
+// fate is what Settle does with an item.
 type fate uint8
 
 const (
@@ -147,17 +146,6 @@ const (
 	cleared
 	returned
 )
-
-// fate returns the result of Settle for an item.
-func (d *Decision) fate(i int) fate {
-	if d.rest == nil {
-		return kept
-	}
-	if fates := d.rest.fates.Load(); fates != nil {
-		return (*fates)[i]
-	}
-	return kept
-}
 
 // only returns n if yes is true, else 0.
 func only(yes bool, n int64) int64 {

@@ -218,9 +218,9 @@ type Result struct {
 	RetryAfter time.Duration
 }
 
-// checkStore returns an error that wraps [ErrConfig] if s is nil or holds nil.
+// checkStore returns an error that wraps [ErrConfig] if s holds nil.
 func checkStore(s Store) error {
-	if s == nil || isNil(reflect.ValueOf(s)) {
+	if s != nil && isNil(reflect.ValueOf(s)) {
 		return fmt.Errorf("%w: Store: %T: is nil: must be a store, or leave Store out", ErrConfig, s)
 	}
 	return nil

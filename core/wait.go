@@ -36,7 +36,7 @@ func (l *Limiter) Wait(ctx context.Context, cost int64, hits ...Hit) (d Decision
 	c := l.session(s)
 	t := turn{session: c, lines: &l.lines, ctx: ctx, worker: true}
 	err = c.takeAll(ctx, cost, hits, &t, &d)
-	t.note(&d)
+	t.setWaited(&d)
 	l.end(ctx, c, &d)
 	if err == nil && !d.Allowed {
 		err = fmt.Errorf("limiter %q, rule %q: %w", s.name, d.Rule(), t.why)
@@ -79,12 +79,10 @@ type turn struct {
 	why   error     // why it was denied
 }
 
-const (
-	// leastWait is the wait if the store denies a request and names none.
-	leastWait = time.Millisecond
-)
+// leastWait is the wait if the store denies a request and names none.
+const leastWait = time.Millisecond
 
-// take takes as soon as it is the request's turn. If batch.Allowed is false after it, the
+// take asks the store as soon as it is the request's turn. If batch.Allowed is false after it, the
 // request was denied, and the results say why.
 func (t *turn) take() error {
 	if len(t.batch.Items) == 0 {
@@ -117,8 +115,8 @@ func (t *turn) take() error {
 	}
 }
 
-// note writes into d how long the request has waited.
-func (t *turn) note(d *Decision) {
+// setWaited writes into d how long the request has waited.
+func (t *turn) setWaited(d *Decision) {
 	if !t.slept {
 		return
 	}
@@ -148,7 +146,8 @@ func (t *turn) left(item int) time.Duration {
 // behind returns an item in whose line others wait, -1 if there is none. A request that costs
 // more than a quota is behind nobody: the store denies it at once.
 func (t *turn) behind() (found int) {
-	if found = -1; t.lines.waiting.Load() == 0 {
+	found = -1
+	if t.lines.waiting.Load() == 0 {
 		return found
 	}
 	var room [128]byte
@@ -208,7 +207,8 @@ func (t *turn) stand(item int, wait time.Duration, frees uint64) bool {
 		me, at := t.lines.join(t.snap.lineName(room[:0], it), it.Cost, t.snap)
 		t.item, t.me = item, me
 		if me == nil {
-			if t.why = ErrLineFull; wait == 0 { // otherwise the store's results stay
+			t.why = ErrLineFull
+			if wait == 0 { // otherwise the store's results stay
 				t.deny(ErrLineFull, at)
 			}
 			return false
@@ -282,7 +282,6 @@ func (t *turn) deny(why error, at place) bool {
 	return false
 }
 
-// leave leaves the line, if the request is in one.
 func (t *turn) leave() {
 	if t.me == nil {
 		return
@@ -302,7 +301,7 @@ type lines struct {
 	of map[string]*line // by name: see lineName; New makes it
 }
 
-// line is the line of one key. It is never empty.
+// line has the requests for one key. It is never empty.
 type line struct {
 	name    string
 	waiters list.List // of *waiter
@@ -318,7 +317,7 @@ type waiter struct {
 	turn chan struct{} // has a value if the waiter has become the head, or should take sooner
 }
 
-// place is the place of a request in a line.
+// place is where a request stands.
 type place struct {
 	hits int64     // what the requests behind the head cost, up to this one; 0: it is the head
 	due  time.Time // of the line
@@ -403,10 +402,11 @@ func (l *line) wake() {
 	}
 }
 
-// freed is called after the keys of these items have got hits back. The items have Rule and
-// Key, and are the caller's. The head of each key's line asks the store at once.
+// freed is called after the keys of these items have got hits back, or were blocked. The items have
+// Rule and Key, and are the caller's. The head of each key's line asks the store at once.
 func (q *lines) freed(s *snapshot, items []Item) {
-	if q.frees.Add(1); q.waiting.Load() == 0 {
+	q.frees.Add(1)
+	if q.waiting.Load() == 0 {
 		return
 	}
 	q.mu.Lock()
