@@ -57,7 +57,7 @@ func (c *session) check(r Request, d *Decision, lines *lines) {
 	if a.waits && a.fault == nil {
 		if len(c.batch.Items) > 0 {
 			if err := c.do(r.Context(), OpPeek); err != nil || !c.batch.Allowed && !c.mayWait() {
-				c.decided(r, d, err)
+				c.conclude(r, d, err)
 				return
 			}
 		}
@@ -72,23 +72,23 @@ func (c *session) check(r Request, d *Decision, lines *lines) {
 	}
 	if c.snap.waits {
 		t := turn{session: c, lines: lines, ctx: r.Context()}
-		c.decided(r, d, t.take())
+		c.conclude(r, d, t.take())
 		t.setWaited(d)
 		if d.Reason == ReasonOverLimit {
-			if d.Err = ended(r.Context()); errors.Is(d.Err, context.Canceled) {
+			if d.Err = contextErr(r.Context()); errors.Is(d.Err, context.Canceled) {
 				d.Reason = ReasonCanceled
 			}
 		}
 	} else {
-		c.decided(r, d, c.do(r.Context(), OpTake))
+		c.conclude(r, d, c.do(r.Context(), OpTake))
 	}
 	if a.bad != nil && d.Allowed {
 		d.Allowed, d.Reason, d.Err = false, ReasonBadRequest, a.bad
 	}
 }
 
-// decided writes into d what the store has decided, or that it has failed.
-func (c *session) decided(r Request, d *Decision, err error) {
+// conclude writes into d what the store has decided, or that it has failed.
+func (c *session) conclude(r Request, d *Decision, err error) {
 	if err == nil {
 		c.decide(d)
 		return
@@ -208,7 +208,7 @@ func (c *session) askRule(r Request, i int) {
 	cost, said := c.cost, given
 	if rule.Cost != nil {
 		cost, err = checkedCost(rule.Cost(r))
-		if said = c.note(keyFailure, rule.Name, wrapRule("cost", rule, err)); said == atFault {
+		if said = c.note(ruleFailure, rule.Name, wrapRule("cost", rule, err)); said == atFault {
 			cost = 1 // a request that is at fault counts too
 		}
 	}
@@ -227,7 +227,7 @@ func (c *session) askRule(r Request, i int) {
 func (c *session) keyless(r Request, rule *compiledRule, err error) {
 	switch {
 	case c.ask.body.wanted || !errors.Is(err, SkipRule):
-		c.note(keyFailure, rule.Name, wrapRule("key", rule, err))
+		c.note(ruleFailure, rule.Name, wrapRule("key", rule, err))
 	case err == SkipRule: //nolint:errorlint // one that wraps it is meant
 		c.skipped(r, rule)
 	}
@@ -262,7 +262,7 @@ func (c *session) askQuotas(r Request, rule *compiledRule) ([]int64, answer) {
 		if err != nil {
 			err = fmt.Errorf("quota of rule %q, limit %q: %w", rule.Name, l.Name, err)
 		}
-		if said := c.note(quotaFailure, rule.Name, err); said != given {
+		if said := c.note(ruleFailure, rule.Name, err); said != given {
 			c.quotas = c.quotas[:first]
 			return nil, said
 		}
@@ -343,9 +343,9 @@ func (s *snapshot) deny(r Request, d *Decision) Denial {
 	return den
 }
 
-// ended returns ctx.Err(), or what it is about to be: the timer of a context may be a little
+// contextErr returns ctx.Err(), or what it is about to be: the timer of a context may be a little
 // later than that of a request that waits until the same deadline.
-func ended(ctx context.Context) error {
+func contextErr(ctx context.Context) error {
 	if end, ok := ctx.Deadline(); ok && ctx.Err() == nil && !time.Now().Before(end) {
 		return context.DeadlineExceeded
 	}

@@ -1,8 +1,6 @@
 package core
 
 import (
-	"crypto/sha256"
-	"encoding/base64"
 	"fmt"
 	"iter"
 	"slices"
@@ -47,16 +45,16 @@ type Decision struct {
 	limit uint8        // index of the deciding limit in its rule
 	over  bool         // the deciding limit denies the request
 	hits  bool         // it is a decision of Take or Wait, not of Check
-	ended *atomic.Bool // the charge has been adjusted or given back; nil: there is none
+	ended *atomic.Bool // nothing changes the charge any more; nil: there is none
 	rest  *rest        // nil for the common decision, on one limit
 }
 
 // rest holds what a decision on one plain limit does not need. The copies of a Decision share
 // it.
 type rest struct {
-	items    []decided // in the order of the rules; nil: one item with one limit, which the Decision has
-	results  []Result  // of the items' limits; nil if items is
-	quotas   []int64   // as results; nil if no item has quotas of its own
+	items    []decided // in the order of the rules; nil: see single
+	results  []Result  // of the items' limits
+	quotas   []int64   // of the items' limits; nil if no item has quotas of its own
 	deciding int       // index of the deciding limit in results
 	waited   time.Duration
 	note     any
@@ -173,24 +171,6 @@ func (d Decision) StoredKey() string {
 		return ""
 	}
 	return StoreRule{Name: d.Rule()}.StoredKey(d.snap.name, []byte(d.key))
-}
-
-// StoredKey returns the name of a key's counters in a store outside the process:
-//
-//	fg1:limiter:rule:hash
-//
-// The hash is 128 bits of the key's SHA-256 in base64url. The key is Item.Key: the Key of a
-// [Hit] and a zero byte. A name has at most 156 characters, 0-9 A-Z a-z : _ . -, and reveals no
-// text of a client. Names change only with a major version.
-func (r StoreRule) StoredKey(limiter string, key []byte) string {
-	sum := sha256.Sum256(key)
-	buf := make([]byte, 0, 160)
-	buf = append(buf, "fg1:"...)
-	buf = append(buf, limiter...)
-	buf = append(buf, ':')
-	buf = append(buf, r.Name...)
-	buf = append(buf, ':')
-	return string(base64.RawURLEncoding.AppendEncode(buf, sum[:16]))
 }
 
 // Limits yields the state of every limit that applied, in the order of the rules.
@@ -313,10 +293,14 @@ func (d *Decision) more() *rest {
 	return d.rest
 }
 
-// items returns the number of items that were decided on.
+// single reports whether the decision is on at most one limit of one key, so that its fields say
+// all. Otherwise rest has the items and results.
+func (d *Decision) single() bool { return d.rest == nil || d.rest.items == nil }
+
+// items returns the number of keys that were decided on.
 func (d *Decision) items() int {
 	switch {
-	case d.rest != nil && d.rest.items != nil:
+	case !d.single():
 		return len(d.rest.items)
 	case d.applied():
 		return 1
@@ -326,27 +310,31 @@ func (d *Decision) items() int {
 }
 
 func (d *Decision) item(i int) decided {
-	if d.rest != nil && d.rest.items != nil {
-		return d.rest.items[i]
+	if d.single() {
+		return decided{key: d.key, cost: d.Cost, at: d.at, rule: d.rule}
 	}
-	return decided{key: d.key, cost: d.Cost, at: d.at, rule: d.rule}
+	return d.rest.items[i]
 }
 
 // limits returns how many limits applied.
 func (d *Decision) limits() int {
-	switch {
-	case d.rest != nil && d.rest.results != nil:
-		return len(d.rest.results)
-	case d.applied():
-		return 1
-	default:
-		return 0
+	if d.single() {
+		return d.items()
 	}
+	return len(d.rest.results)
+}
+
+// resultAt returns the result of the i-th limit that applied.
+func (d *Decision) resultAt(i int) Result {
+	if d.single() {
+		return Result{!d.over, d.Remaining, d.ResetAfter, d.MoreAfter, d.RetryAfter}
+	}
+	return d.rest.results[i]
 }
 
 // limitAt returns the i-th limit that applied, with the quota of the request, and its rule.
 func (d *Decision) limitAt(i int) (*compiledRule, *Limit) {
-	if d.rest == nil || d.rest.items == nil {
+	if d.single() {
 		rule := &d.snap.rules[d.rule]
 		return rule, &rule.Limits[d.limit]
 	}
@@ -364,19 +352,12 @@ func (d *Decision) limitAt(i int) (*compiledRule, *Limit) {
 	return rule, limit
 }
 
-// resultAt returns the result of the i-th limit that applied.
-func (d *Decision) resultAt(i int) Result {
-	if d.rest != nil && d.rest.results != nil {
-		return d.rest.results[i]
-	}
-	return Result{!d.over, d.Remaining, d.ResetAfter, d.MoreAfter, d.RetryAfter}
-}
-
 // deciding returns the deciding limit, with the quota of the request. A limit must have applied.
 func (d *Decision) deciding() *Limit {
-	if d.rest == nil || d.rest.items == nil {
-		return &d.snap.rules[d.rule].Limits[d.limit]
+	i := 0
+	if !d.single() {
+		i = d.rest.deciding
 	}
-	_, limit := d.limitAt(d.rest.deciding)
+	_, limit := d.limitAt(i)
 	return limit
 }

@@ -81,13 +81,6 @@ func (d *Decision) denialStatus() int {
 	return d.Status()
 }
 
-// OnDisallowed returns the standard denial: problem details (RFC 9457). Over a limit it has
-// status 429, the problem type quota-exceeded of draft-ietf-httpapi-ratelimit-headers-10 and
-// the names of the limits that deny. A bad request has 400 and the Detail of its
-// [BadRequestError], if any. If the limiter could not decide, it has 503. Nothing else comes
-// from an error or the client.
-func (DefaultHooks) OnDisallowed(_ Request, d Decision) Denial { return d.denial() }
-
 func (d *Decision) denial() Denial {
 	m := new(struct { // one allocation
 		header [1]Header

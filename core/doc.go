@@ -53,6 +53,15 @@
 // RetryAfter is exact: without other hits, a request is denied a microsecond
 // earlier and allowed then. Denied requests change nothing.
 //
+// # The code
+//
+// Read it in this order: limit, config, request and hooks are what a program writes; limiter
+// has New and the methods without requests; check decides on a request; session is the working
+// memory of one decision; decision, headers and denial are its result; settle is what comes
+// after the handler; wait has the lines of waiting requests; store is the contract of stores,
+// and memory the store in the process. A snapshot is one configuration of a limiter. A decision
+// on several limits has what its fields cannot hold in a rest.
+//
 // # Stores
 //
 // [Memory] counts in the process. Other stores are in packages below stores.

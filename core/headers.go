@@ -24,9 +24,9 @@ const (
 	//	RateLimit: "api";r=4;t=60
 	//
 	// q is the Quota, and w the Window in seconds, left out if it is not whole. For a
-	// TokenBucket, q is the Burst and w the time to fill an empty bucket. r is the hits left,
-	// and t the seconds until there are more: 0 if the whole quota is left, as in Retry-After
-	// if the limit denies the request.
+	// TokenBucket, q is the Burst and w the time to fill an empty bucket. r is the hits left, and
+	// t the seconds until there are more, 0 if the whole quota is left. If the limit denies the
+	// request, t is the same as in Retry-After.
 	HeadersDraft10 Headers = 1 << iota
 	// HeadersDraft07 writes RateLimit-Policy and RateLimit as in
 	// draft-ietf-httpapi-ratelimit-headers-07.
@@ -34,10 +34,9 @@ const (
 	//	RateLimit-Policy: 5;w=60
 	//	RateLimit: limit=5, remaining=4, reset=60
 	//
-	// RateLimit describes the deciding limit. reset is the seconds until the whole quota is
-	// left or, if the limit denies the request, as in Retry-After. RateLimit-Policy has an item
-	// for each limit, with the q and w of HeadersDraft10. A limit without a w has none. Of
-	// limits with the same q one has an item, the deciding limit first.
+	// Both describe the deciding limit. reset is the seconds until the whole quota is left or, if
+	// the limit denies the request, as in Retry-After. RateLimit-Policy has the q and w of
+	// HeadersDraft10. It is left out if there is no w.
 	HeadersDraft07
 	// HeadersDraft03 writes RateLimit-Limit, RateLimit-Remaining and RateLimit-Reset of the
 	// deciding limit, as drafts up to -06. The reset is the seconds until the whole quota is
@@ -284,8 +283,8 @@ func appendRate(b []byte, l *Limit, r *Result) []byte {
 
 // appendDraft07 appends the two lines of HeadersDraft07. A limit must have applied.
 func (d *Decision) appendDraft07(dst []Header, l *Limit) []Header {
-	if policy := d.policy07(l); policy != "" {
-		dst = append(dst, Header{"Ratelimit-Policy", policy})
+	if w := l.policyWindow(); w > 0 {
+		dst = append(dst, Header{"Ratelimit-Policy", strconv.FormatInt(l.policyQuota(), 10) + ";w=" + strconv.FormatInt(w, 10)})
 	}
 	reset := seconds(d.ResetAfter)
 	if d.Reason == ReasonOverLimit && d.RetryAfter != Never {
@@ -299,36 +298,4 @@ func (d *Decision) appendDraft07(dst []Header, l *Limit) []Header {
 	b = append(b, ", reset="...)
 	b = strconv.AppendInt(b, min(reset, maxField), 10)
 	return append(dst, Header{"Ratelimit", string(b)})
-}
-
-// policy07 returns the RateLimit-Policy field, "" if it has no item. A reader finds the
-// deciding limit's window by its q, so no other limit may take the item with that q.
-func (d *Decision) policy07(l *Limit) string {
-	type item struct{ quota, window int64 }
-	deciding := item{l.policyQuota(), l.policyWindow()}
-	var items []item
-	for i := range d.limits() {
-		rule, l := d.limitAt(i)
-		if rule.Headers&HeadersDraft07 == 0 || l.Quota == Unlimited {
-			continue
-		}
-		it := item{l.policyQuota(), l.policyWindow()}
-		if it.quota == deciding.quota {
-			it = deciding
-		}
-		taken := slices.ContainsFunc(items, func(o item) bool { return o.quota == it.quota })
-		if it.window > 0 && !taken {
-			items = append(items, it)
-		}
-	}
-	var b []byte
-	for _, it := range items {
-		if len(b) > 0 {
-			b = append(b, ", "...)
-		}
-		b = strconv.AppendInt(b, it.quota, 10)
-		b = append(b, ";w="...)
-		b = strconv.AppendInt(b, it.window, 10)
-	}
-	return string(b)
 }

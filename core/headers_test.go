@@ -34,8 +34,8 @@ func TestHeaderForms(t *testing.T) {
 		{0, draft10},
 		{core.HeadersDraft10, draft10},
 		{core.HeadersOff, ""},
-		{core.HeadersDraft07, "Ratelimit-Policy: 10;w=864\nRatelimit: limit=2, remaining=1, reset=2\n"},
-		{core.HeadersDraft07 | core.HeadersXMillis, "Ratelimit-Policy: 10;w=864\nRatelimit: limit=2, remaining=1, reset=2\nX-Ratelimit-Limit: 2\nX-Ratelimit-Remaining: 1\nX-Ratelimit-Reset: 1500\n"},
+		{core.HeadersDraft07, "Ratelimit: limit=2, remaining=1, reset=2\n"},
+		{core.HeadersDraft07 | core.HeadersXMillis, "Ratelimit: limit=2, remaining=1, reset=2\nX-Ratelimit-Limit: 2\nX-Ratelimit-Remaining: 1\nX-Ratelimit-Reset: 1500\n"},
 		{core.HeadersDraft03, "Ratelimit-Limit: 2\nRatelimit-Remaining: 1\nRatelimit-Reset: 2\n"},
 		{core.HeadersXSeconds, "X-Ratelimit-Limit: 2\nX-Ratelimit-Remaining: 1\nX-Ratelimit-Reset: 2\n"},
 		{core.HeadersXMillis, "X-Ratelimit-Limit: 2\nX-Ratelimit-Remaining: 1\nX-Ratelimit-Reset: 1500\n"},
@@ -240,27 +240,6 @@ func ExampleDecision_Limits() {
 	// r-1h 239
 }
 
-// The draft forbids two items of one number. Readers find the window of the
-// deciding limit by its number.
-func TestDraft07NamesEachQuotaOnce(t *testing.T) {
-	c := newClock()
-	l := newLimiter(t, core.Config{Headers: core.HeadersDraft07, Rules: []core.Rule{
-		{Name: "second", Key: static("k"), Limits: []core.Limit{{Quota: 3, Window: time.Second, Algorithm: core.FixedWindow}, {Quota: 5, Window: time.Minute, Algorithm: core.FixedWindow}}},
-		{Name: "hour", Key: static("k"), Limits: []core.Limit{{Quota: 3, Window: time.Hour, Algorithm: core.FixedWindow}, {Quota: 4, Window: 1500 * time.Millisecond, Algorithm: core.FixedWindow}}},
-	}}, c)
-	// Of the two limits of 3, the first one decides at first. Two seconds later
-	// the hour is the only window with a hit in it.
-	for i, want := range []string{
-		"Ratelimit-Policy: 3;w=1, 5;w=60\nRatelimit: limit=3, remaining=2, reset=1\n",
-		"Ratelimit-Policy: 3;w=3600, 5;w=60\nRatelimit: limit=3, remaining=1, reset=3598\n",
-	} {
-		if got := headerText(l.Check(&request{})); got != want {
-			t.Errorf("request %d:\n%swant\n%s", i+1, got, want)
-		}
-		c.advance(2 * time.Second)
-	}
-}
-
 // No item without w is allowed, and no empty list.
 func TestDraft07LeavesOutWindowsThatAreNoWholeSeconds(t *testing.T) {
 	for _, row := range []struct {
@@ -268,10 +247,6 @@ func TestDraft07LeavesOutWindowsThatAreNoWholeSeconds(t *testing.T) {
 		want   string
 	}{
 		{[]core.Limit{{Quota: 2, Window: 1500 * time.Millisecond, Algorithm: core.FixedWindow}}, "Ratelimit: limit=2, remaining=1, reset=2\n"},
-		// 2;w=60 would be taken for the window of the deciding limit.
-		{[]core.Limit{
-			{Quota: 2, Window: 90*time.Second + time.Millisecond, Algorithm: core.FixedWindow}, {Quota: 2, Window: time.Minute, Algorithm: core.FixedWindow},
-		}, "Ratelimit: limit=2, remaining=1, reset=91\n"},
 		{[]core.Limit{{Quota: 0, Burst: 7, Window: time.Minute, Algorithm: core.TokenBucket}}, "Ratelimit-Policy: 0;w=60\nRatelimit: limit=0, remaining=0, reset=0\nCache-Control: no-store\n"},
 	} {
 		c := oneRule(row.limits...)

@@ -37,6 +37,13 @@ func (DefaultHooks) KeyExtra(Request) (string, error) { return "", nil }
 // Cost returns 1.
 func (DefaultHooks) Cost(Request) (int64, error) { return 1, nil }
 
+// OnDisallowed returns the standard denial: problem details (RFC 9457). Over a limit it has
+// status 429, the problem type quota-exceeded of draft-ietf-httpapi-ratelimit-headers-10 and
+// the names of the limits that deny. A bad request has 400 and the Detail of its
+// [BadRequestError], if any. If the limiter could not decide, it has 503. Nothing else comes
+// from an error or the client.
+func (DefaultHooks) OnDisallowed(_ Request, d Decision) Denial { return d.denial() }
+
 // HookFuncs makes [Hooks] of functions. nil means the method of [DefaultHooks].
 type HookFuncs struct {
 	ShouldLimitFunc  func(r Request) bool

@@ -213,14 +213,14 @@ const (
 
 // validName reports whether a name needs no escaping in a structured field (RFC 9651, section
 // 3.3.3), in a log and in the key of any store.
-func validName(s string) bool {
-	if s == "" || len(s) > maxName {
-		return false
-	}
+func validName(s string) bool { return s != "" && len(s) <= maxName && alphanumeric(s, "_.-") }
+
+// alphanumeric reports whether s has only letters and digits of ASCII and the bytes of others.
+func alphanumeric(s, others string) bool {
 	for i := range len(s) {
 		c := s[i]
 		letter := 'a' <= c|0x20 && c|0x20 <= 'z'
-		if !letter && (c < '0' || c > '9') && c != '_' && c != '.' && c != '-' {
+		if !letter && (c < '0' || c > '9') && strings.IndexByte(others, c) < 0 {
 			return false
 		}
 	}
@@ -324,27 +324,7 @@ func (l Limit) checkZone(bad func(field string, value any, why string)) {
 
 // validZone reports whether a name looks like one of the IANA time zone database.
 func validZone(s string) bool {
-	if s == "" || len(s) > maxZone || s[0] < 'A' || s[0] > 'Z' {
-		return false
-	}
-	for i := range len(s) {
-		c := s[i]
-		letter := 'a' <= c|0x20 && c|0x20 <= 'z'
-		if !letter && (c < '0' || c > '9') && c != '_' && c != '+' && c != '-' && c != '/' {
-			return false
-		}
-	}
-	return true
-}
-
-// loadZone returns the time zone of a word of limits text.
-func loadZone(word string) (*time.Location, error) {
-	if validZone(word) && word != "Local" {
-		if zone, err := time.LoadLocation(word); err == nil {
-			return zone, nil
-		}
-	}
-	return nil, fmt.Errorf("%w: zone: %q: cannot be loaded: write the name of a time zone such as Europe/Berlin or UTC; a system without time zone files needs a program that imports time/tzdata", ErrConfig, word)
+	return s != "" && len(s) <= maxZone && 'A' <= s[0] && s[0] <= 'Z' && alphanumeric(s, "_+-/")
 }
 
 // per describes the limit's window: 1h, or "month Europe/Berlin".

@@ -161,6 +161,16 @@ func (l *Limit) parseOption(word string) (kind string, err error) {
 	return kind, err
 }
 
+// loadZone returns the time zone of a word of limits text.
+func loadZone(word string) (*time.Location, error) {
+	if validZone(word) && word != "Local" {
+		if zone, err := time.LoadLocation(word); err == nil {
+			return zone, nil
+		}
+	}
+	return nil, fmt.Errorf("%w: zone: %q: cannot be loaded: write the name of a time zone such as Europe/Berlin or UTC; a system without time zone files needs a program that imports time/tzdata", ErrConfig, word)
+}
+
 // parseCount reads a whole number of decimal digits alone.
 func parseCount(field, s string, most int64) (int64, error) {
 	n, err := strconv.ParseInt(s, 10, 64)

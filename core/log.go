@@ -24,15 +24,14 @@ type failureKind uint8
 
 const (
 	storeFailure failureKind = iota
-	keyFailure
-	quotaFailure
+	ruleFailure
 	hookFailure
 	callFailure
 	failureKinds
 )
 
 func (k failureKind) String() string {
-	return [failureKinds]string{"the store", "a key function", "a quota function", "a hook", "a call"}[k]
+	return [failureKinds]string{"the store", "a function of a rule", "a hook", "a call"}[k]
 }
 
 // failureEvery is the shortest time between two lines of one kind.

@@ -136,7 +136,7 @@ func TestEachKindOfFailureHasItsOwnLine(t *testing.T) {
 		fail(nil, nil, errors.New("no price"), nil)
 		fail(nil, nil, nil, errFault)
 		wantLines(t, log,
-			`level=ERROR msg="floodgate: a key function failed" limiter=api operation=check rule=ip error="key of rule \"ip\": dial tcp 10.1.2.3:6379: connection refused"`,
+			`level=ERROR msg="floodgate: a function of a rule failed" limiter=api operation=check rule=ip error="key of rule \"ip\": dial tcp 10.1.2.3:6379: connection refused"`,
 			`level=ERROR msg="floodgate: a hook failed" limiter=api operation=check error="KeyExtra: no tenant"`,
 			// The rule whose key needs the body has not been asked yet.
 			`level=ERROR msg="floodgate: the store failed" limiter=api operation=check rule=ip error="dial tcp 10.1.2.3:6379: connection refused"`)
@@ -149,7 +149,7 @@ func TestEachKindOfFailureHasItsOwnLine(t *testing.T) {
 		l.Check(&request{body: "alice", bodyErr: fmt.Errorf("the client is slow: %w", core.ErrBadRequest)})
 		wantLines(t, log) // the client's fault is not the operator's
 		l.Check(&request{body: "alice", bodyErr: errors.New("unexpected EOF")})
-		wantLines(t, log, `level=ERROR msg="floodgate: a key function failed" limiter=api operation=check rule=user error="key of rule \"user\": unexpected EOF"`)
+		wantLines(t, log, `level=ERROR msg="floodgate: a function of a rule failed" limiter=api operation=check rule=user error="key of rule \"user\": unexpected EOF"`)
 	})
 }
 

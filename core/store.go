@@ -2,6 +2,8 @@ package core
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"fmt"
 	"math"
 	"math/bits"
@@ -150,6 +152,24 @@ type StoreRule struct {
 	// and neither is an error. A value of a later version of this module is never replaced: its
 	// key is denied until the value expires.
 	DenyUnreadable bool
+}
+
+// StoredKey returns the name of a key's counters in a store outside the process:
+//
+//	fg1:limiter:rule:hash
+//
+// The hash is 128 bits of the key's SHA-256 in base64url. The key is Item.Key: the Key of a
+// [Hit] and a zero byte. A name has at most 156 characters, 0-9 A-Z a-z : _ . -, and reveals no
+// text of a client. Names change only with a major version.
+func (r StoreRule) StoredKey(limiter string, key []byte) string {
+	sum := sha256.Sum256(key)
+	buf := make([]byte, 0, 160)
+	buf = append(buf, "fg1:"...)
+	buf = append(buf, limiter...)
+	buf = append(buf, ':')
+	buf = append(buf, r.Name...)
+	buf = append(buf, ':')
+	return string(base64.RawURLEncoding.AppendEncode(buf, sum[:16]))
 }
 
 // Batch is an operation with its input and output. The caller owns it and all that it points

@@ -104,7 +104,7 @@ func (t *turn) take() error {
 			if err := t.do(t.ctx, OpTake); err != nil || t.batch.Allowed {
 				return err
 			}
-			if item, wait = t.denied(); item < 0 {
+			if item, wait = t.longest(); item < 0 {
 				t.why = ErrWaitTooLong
 				return nil
 			}
@@ -165,9 +165,9 @@ func (t *turn) behind() (found int) {
 	return found
 }
 
-// denied returns the item that denies the request longest, and for how long; -1 if waiting does
+// longest returns the item that denies the request longest, and for how long; -1 if waiting does
 // not help, or would take too long.
-func (t *turn) denied() (item int, wait time.Duration) {
+func (t *turn) longest() (item int, wait time.Duration) {
 	item = -1
 	for i := range t.batch.Items {
 		it := &t.batch.Items[i]

@@ -299,7 +299,7 @@ func TestAPolicyLogsWhatFails(t *testing.T) {
 	for range 10 {
 		s.send("GET", "/")
 	}
-	if strings.Count(log.String(), "a key function failed") != 1 || !strings.Contains(log.String(), "limiter=policies") || !strings.Contains(log.String(), "rule=api.r-default") || !strings.Contains(log.String(), "the database is gone") {
+	if strings.Count(log.String(), "a function of a rule failed") != 1 || !strings.Contains(log.String(), "limiter=policies") || !strings.Contains(log.String(), "rule=api.r-default") || !strings.Contains(log.String(), "the database is gone") {
 		t.Errorf("logged: %s", &log)
 	}
 }

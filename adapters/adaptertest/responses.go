@@ -98,7 +98,7 @@ func responses(t *testing.T, a Adapter) {
 			}}},
 		})
 		c := serve(t, Limit{Checker: l})
-		lines := []string{"Ratelimit: limit=1, remaining=0, reset=60", "Ratelimit-Policy: 1;w=60, 5;w=3600"}
+		lines := []string{"Ratelimit: limit=1, remaining=0, reset=60", "Ratelimit-Policy: 1;w=60"}
 		check(t, c.get("/"), 200, "ok", append([]string{"Content-Type: text/plain"}, lines...)...)
 		got := c.get("/")
 		check(t, got, 429, got.body, append(append([]string{"Cache-Control: no-store", problem}, lines...), "Retry-After: 60")...)
