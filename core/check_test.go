@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/hooktest"
 )
 
 // noted records the order in which the limiter calls its key functions.
@@ -22,7 +23,7 @@ func noted(calls *[]string, name string, f core.KeyFunc) core.KeyFunc {
 
 func TestTheOrderOfQuestions(t *testing.T) {
 	var calls []string
-	hooks := core.HookFuncs{
+	hooks := hooktest.Funcs{
 		ShouldLimitFunc: func(core.Request) bool { calls = append(calls, "should"); return true },
 		KeyExtraFunc:    func(core.Request) (string, error) { calls = append(calls, "extra"); return "", nil },
 		CostFunc:        func(core.Request) (int64, error) { calls = append(calls, "cost"); return 1, nil },
@@ -134,7 +135,7 @@ func TestDryRun(t *testing.T) {
 	var heard []core.Decision
 	l := newLimiter(t, core.Config{
 		DryRun: true,
-		Hooks: core.HookFuncs{OnDisallowedFunc: func(_ core.Request, d core.Decision) core.Denial {
+		Hooks: hooktest.Funcs{OnDisallowedFunc: func(_ core.Request, d core.Decision) core.Denial {
 			heard = append(heard, d)
 			return core.Denial{}
 		}},
@@ -312,7 +313,7 @@ func TestADenialIsOfTheConfigurationThatDenied(t *testing.T) {
 	with := func(status int) core.Config {
 		return core.Config{
 			Rules: []core.Rule{{Name: "r", Key: static("k"), Limits: []core.Limit{core.PerMinute(0)}}},
-			Hooks: core.HookFuncs{OnDisallowedFunc: func(core.Request, core.Decision) core.Denial { return core.Denial{Status: status} }},
+			Hooks: hooktest.Funcs{OnDisallowedFunc: func(core.Request, core.Decision) core.Denial { return core.Denial{Status: status} }},
 		}
 	}
 	c := newClock()

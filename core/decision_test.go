@@ -8,10 +8,11 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/hooktest"
 )
 
 // tenants joins a tenant to every key.
-var tenants = core.HookFuncs{KeyExtraFunc: func(core.Request) (string, error) { return "acme", nil }}
+var tenants = hooktest.Funcs{KeyExtraFunc: func(core.Request) (string, error) { return "acme", nil }}
 
 // The counter that a request was charged to is found by the hit of its decision, and by
 // no other.

@@ -8,11 +8,12 @@ import (
 	"testing"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/hooktest"
 )
 
 func TestHooks(t *testing.T) {
 	rule := core.Rule{Name: "r", Key: static("k"), Limits: []core.Limit{core.PerMinute(10)}}
-	with := func(f core.HookFuncs, rules ...core.Rule) *core.Limiter {
+	with := func(f hooktest.Funcs, rules ...core.Rule) *core.Limiter {
 		return newLimiter(t, core.Config{Hooks: f, Rules: append(rules, rule)}, newClock())
 	}
 	t.Run("preflights", func(t *testing.T) {
@@ -27,7 +28,7 @@ func TestHooks(t *testing.T) {
 	})
 	t.Run("cost", func(t *testing.T) {
 		cost := int64(4)
-		l := with(core.HookFuncs{CostFunc: func(core.Request) (int64, error) { return cost, nil }})
+		l := with(hooktest.Funcs{CostFunc: func(core.Request) (int64, error) { return cost, nil }})
 		for i, allowed := range []bool{true, true, false} {
 			if d := l.Check(&request{}); d.Allowed != allowed || d.Cost != 4 {
 				t.Errorf("request %d: %v", i+1, d)
@@ -43,7 +44,7 @@ func TestHooks(t *testing.T) {
 		}
 	})
 	t.Run("cost that reads the body", func(t *testing.T) {
-		l := with(core.HookFuncs{CostFunc: func(r core.Request) (int64, error) {
+		l := with(hooktest.Funcs{CostFunc: func(r core.Request) (int64, error) {
 			b, err := r.Body(100)
 			return int64(len(b)), err
 		}}, core.Rule{Name: "body", Key: bodyKey, Limits: []core.Limit{core.PerMinute(100)}})
@@ -53,7 +54,7 @@ func TestHooks(t *testing.T) {
 	})
 	t.Run("cost that makes something up without the body", func(t *testing.T) {
 		for _, made := range []int64{0, 100} {
-			l := with(core.HookFuncs{CostFunc: func(r core.Request) (int64, error) {
+			l := with(hooktest.Funcs{CostFunc: func(r core.Request) (int64, error) {
 				if b, err := r.Body(100); err == nil {
 					return int64(len(b)), nil
 				}
@@ -71,7 +72,7 @@ func TestHooks(t *testing.T) {
 	})
 	t.Run("extra", func(t *testing.T) {
 		extra, err := "", error(nil)
-		l := with(core.HookFuncs{KeyExtraFunc: func(core.Request) (string, error) { return extra, err }})
+		l := with(hooktest.Funcs{KeyExtraFunc: func(core.Request) (string, error) { return extra, err }})
 		want := func(remaining int64) {
 			t.Helper()
 			if d := l.Check(&request{}); d.Remaining != remaining {
@@ -90,7 +91,7 @@ func TestHooks(t *testing.T) {
 		}
 	})
 	t.Run("extra that reads the body", func(t *testing.T) {
-		l := with(core.HookFuncs{KeyExtraFunc: func(r core.Request) (string, error) {
+		l := with(hooktest.Funcs{KeyExtraFunc: func(r core.Request) (string, error) {
 			b, err := r.Body(100)
 			return string(b), err
 		}})
@@ -103,7 +104,7 @@ func TestHooks(t *testing.T) {
 		}
 	})
 	t.Run("panics leave nothing behind", func(t *testing.T) {
-		for name, f := range map[string]core.HookFuncs{
+		for name, f := range map[string]hooktest.Funcs{
 			"ShouldLimit": {ShouldLimitFunc: func(core.Request) bool { panic("hook") }},
 			"KeyExtra":    {KeyExtraFunc: func(core.Request) (string, error) { panic("hook") }},
 			"Cost":        {CostFunc: func(core.Request) (int64, error) { panic("hook") }},
@@ -125,7 +126,7 @@ func TestHooks(t *testing.T) {
 	t.Run("a hook asks the limiter itself", func(t *testing.T) {
 		var l *core.Limiter
 		again := func(r core.Request) { _, _ = l.Take(r.Context(), 1, core.Hit{Rule: "r", Key: "k"}) }
-		l = with(core.HookFuncs{
+		l = with(hooktest.Funcs{
 			KeyExtraFunc: func(r core.Request) (string, error) { again(r); return "", nil },
 			OnDisallowedFunc: func(r core.Request, d core.Decision) core.Denial {
 				again(r)
@@ -149,7 +150,7 @@ func FuzzKeyExtra(f *testing.F) {
 		stored := func(key []byte, extra string) string {
 			l := core.Must(core.New(core.Config{
 				Store: core.Must(core.NewMemory(core.MemoryConfig{MaxKeys: 1})),
-				Hooks: core.HookFuncs{KeyExtraFunc: func(core.Request) (string, error) { return extra, nil }},
+				Hooks: hooktest.Funcs{KeyExtraFunc: func(core.Request) (string, error) { return extra, nil }},
 				Rules: []core.Rule{{Name: "r", Key: static(string(key)), Limits: []core.Limit{core.PerMinute(1)}}},
 			}))
 			return l.Check(&request{}).StoredKey()
@@ -183,7 +184,7 @@ func (h politeHooks) OnDisallowed(r core.Request, d core.Decision) core.Denial {
 func TestAFailedDecisionHasItsCost(t *testing.T) {
 	l := newLimiter(t, core.Config{
 		Log: (&lines{}).logger(), Rules: []core.Rule{{Name: "r", Key: fails(errFault), Limits: []core.Limit{core.PerMinute(10)}}},
-		Hooks: core.HookFuncs{CostFunc: func(core.Request) (int64, error) { return 7, nil }},
+		Hooks: hooktest.Funcs{CostFunc: func(core.Request) (int64, error) { return 7, nil }},
 	}, newClock())
 	if d := l.Check(&request{}); d.Reason != core.ReasonFailed || d.Cost != 7 {
 		t.Errorf("%v, cost %d: want 7", d, d.Cost)
@@ -207,7 +208,7 @@ func TestADenialDoesNotChangeTheHeaderOfAHook(t *testing.T) {
 	shared := []core.Header{{Name: "Content-Type", Value: "application/problem+json"}, {Name: "X-Denied", Value: "yes"}}
 	bodies := []string{"please wait", "", `{"type":"about:blank"}`}
 	l := newLimiter(t, core.Config{
-		Hooks: core.HookFuncs{OnDisallowedFunc: func(core.Request, core.Decision) core.Denial {
+		Hooks: hooktest.Funcs{OnDisallowedFunc: func(core.Request, core.Decision) core.Denial {
 			body := bodies[0]
 			bodies = bodies[1:]
 			return core.Denial{Status: 429, Header: shared, Body: []byte(body)}
@@ -237,13 +238,4 @@ func ExampleHooks() {
 		}
 	}
 	// Output: 429 [ip]
-}
-
-func ExampleHookFuncs() {
-	limiter := core.Must(core.New(core.Config{
-		Hooks: core.HookFuncs{ShouldLimitFunc: func(r core.Request) bool { return r.Method() != "GET" }},
-		Rules: []core.Rule{{Name: "all", Key: static(""), Limits: []core.Limit{core.PerMinute(0)}}},
-	}))
-	fmt.Println(limiter.Check(&request{method: "GET"}).Allowed, limiter.Check(&request{method: "POST"}).Allowed)
-	// Output: true false
 }

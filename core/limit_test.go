@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/hooktest"
 )
 
 func TestLimitsText(t *testing.T) {
@@ -305,7 +306,7 @@ func TestTheStatusOfADenialFromAHook(t *testing.T) {
 	status := 0
 	l := newLimiter(t, core.Config{
 		Rules: []core.Rule{{Key: static("k"), Limits: []core.Limit{core.PerMinute(0)}}},
-		Hooks: core.HookFuncs{OnDisallowedFunc: func(core.Request, core.Decision) core.Denial { return core.Denial{Status: status} }},
+		Hooks: hooktest.Funcs{OnDisallowedFunc: func(core.Request, core.Decision) core.Denial { return core.Denial{Status: status} }},
 	}, newClock())
 	for given, want := range map[int]int{0: 429, 199: 429, 200: 200, 403: 403, 599: 599, 600: 429, -1: 429} {
 		status = given

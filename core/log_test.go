@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/hooktest"
 	"github.com/floodgate-go/floodgate/internal/requestlog"
 )
 
@@ -117,7 +118,7 @@ func TestEachKindOfFailureHasItsOwnLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, s := &lines{}, newCounting()
 		var keyErr, extraErr, costErr error
-		hooks := core.HookFuncs{
+		hooks := hooktest.Funcs{
 			KeyExtraFunc: func(core.Request) (string, error) { return "", extraErr },
 			CostFunc:     func(core.Request) (int64, error) { return 1, costErr },
 		}

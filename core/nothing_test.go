@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/hooktest"
 )
 
 // A take of cost 0 asks and charges nothing: it begins no window either.
@@ -151,7 +152,7 @@ func TestTheTypeOfABodyFromAHook(t *testing.T) {
 	var body, name string
 	l := newLimiter(t, core.Config{
 		Rules: []core.Rule{{Key: static("k"), Limits: []core.Limit{core.PerMinute(0)}}},
-		Hooks: core.HookFuncs{OnDisallowedFunc: func(r core.Request, d core.Decision) core.Denial {
+		Hooks: hooktest.Funcs{OnDisallowedFunc: func(r core.Request, d core.Decision) core.Denial {
 			den := core.DefaultHooks{}.OnDisallowed(r, d)
 			den.Body = []byte(body)
 			for i := range den.Header {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/hooktest"
 	"github.com/floodgate-go/floodgate/internal/racetest"
 )
 
@@ -321,7 +322,7 @@ func TestObserverAsksTheLimiter(t *testing.T) {
 			left = d.Remaining
 		}}
 	})
-	extra := core.HookFuncs{KeyExtraFunc: func(core.Request) (string, error) { return "x", nil }}
+	extra := hooktest.Funcs{KeyExtraFunc: func(core.Request) (string, error) { return "x", nil }}
 	l = newLimiter(t, core.Config{Observer: asks, Hooks: extra, Rules: []core.Rule{{Name: "r", Key: static("k"), Limits: []core.Limit{core.PerMinute(3)}}}}, nil)
 	l.Check(&request{})
 	if left != 2 {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/hooktest"
 )
 
 // numbered returns rules that count every request.
@@ -201,7 +202,7 @@ func TestTheKeyOfADecision(t *testing.T) {
 	long := fmt.Sprint(make([]int, 100))
 	for _, extra := range []string{"", "extra"} {
 		for _, key := range []string{"", "alice", "a\x00b\x01", long} {
-			l := newLimiter(t, core.Config{Hooks: core.HookFuncs{KeyExtraFunc: func(core.Request) (string, error) { return extra, nil }}, Rules: []core.Rule{
+			l := newLimiter(t, core.Config{Hooks: hooktest.Funcs{KeyExtraFunc: func(core.Request) (string, error) { return extra, nil }}, Rules: []core.Rule{
 				{Name: "other", Key: static("other"), Limits: []core.Limit{core.PerMinute(100)}},
 				{Name: "user", Key: static(key), Limits: []core.Limit{core.PerMinute(10)}},
 			}}, newClock())

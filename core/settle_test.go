@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/hooktest"
 )
 
 func TestARequestIsSettledAfterItsClientHasGone(t *testing.T) {
@@ -196,8 +197,8 @@ func TestWhatSetCostSettles(t *testing.T) {
 		{"no cost", core.Config{Rules: []core.Rule{rule("a", nil), rule("b", nil)}}, 99, 99, false},
 		{"one rule's", core.Config{Rules: []core.Rule{rule("a", nil), rule("b", ten)}}, 99, 75, true},
 		{"both rules'", core.Config{Rules: []core.Rule{rule("a", ten), rule("b", ten)}}, 75, 75, true},
-		{"the hooks'", core.Config{Hooks: core.HookFuncs{CostFunc: ten}, Rules: []core.Rule{rule("a", nil), rule("b", nil)}}, 90, 90, false},
-		{"the hooks' and a rule's", core.Config{Hooks: core.HookFuncs{CostFunc: ten}, Rules: []core.Rule{rule("a", nil), rule("b", ten)}}, 90, 75, true},
+		{"the hooks'", core.Config{Hooks: hooktest.Funcs{CostFunc: ten}, Rules: []core.Rule{rule("a", nil), rule("b", nil)}}, 90, 90, false},
+		{"the hooks' and a rule's", core.Config{Hooks: hooktest.Funcs{CostFunc: ten}, Rules: []core.Rule{rule("a", nil), rule("b", ten)}}, 90, 75, true},
 		{"an estimate of nothing", core.Config{Rules: []core.Rule{rule("a", nil), rule("b", func(core.Request) (int64, error) { return 0, nil })}}, 99, 75, true},
 	} {
 		l := newLimiter(t, row.config, newClock())

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/hooktest"
 )
 
 func TestABlockedKeyIsDenied(t *testing.T) {
@@ -147,7 +148,7 @@ func ExampleLimiter_ResetAll() {
 func TestTheDenialOfADecision(t *testing.T) {
 	l := newLimiter(t, core.Config{
 		Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerMinute(0)}}},
-		Hooks: core.HookFuncs{OnDisallowedFunc: func(core.Request, core.Decision) core.Denial { return core.Denial{Status: 418} }},
+		Hooks: hooktest.Funcs{OnDisallowedFunc: func(core.Request, core.Decision) core.Denial { return core.Denial{Status: 418} }},
 	}, newClock())
 	d, err := l.Take(t.Context(), 1, core.Hit{Rule: "r", Key: "k"})
 	if got := d.Denial(&request{}).Status; err != nil || got != 418 {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/hooktest"
 )
 
 // bucket is a token bucket that holds as many hits as come back in the window.
@@ -239,7 +240,7 @@ func runModel(t *testing.T, draw *rand.Rand, limit core.Limit, maxWait time.Dura
 	m := &waitModel{begun: time.Now(), ended: map[int]event{}, decided: map[int]core.Decision{}, canceled: map[int]bool{}, quotaNow: limit.Quota}
 	config := core.Config{MaxWait: maxWait, Rules: []core.Rule{{Name: "r", Limits: []core.Limit{limit}, Key: func(dst []byte, r core.Request) ([]byte, error) {
 		return append(dst, r.Method()...), nil
-	}}}, Hooks: core.HookFuncs{CostFunc: func(r core.Request) (int64, error) {
+	}}}, Hooks: hooktest.Funcs{CostFunc: func(r core.Request) (int64, error) {
 		var cost int64
 		_, err := fmt.Sscan(r.HeaderValues("cost")[0], &cost)
 		return cost, err

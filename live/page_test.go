@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/hooktest"
 	"github.com/floodgate-go/floodgate/live"
 	"github.com/floodgate-go/floodgate/login"
 )
@@ -106,7 +107,7 @@ func TestAnOperatorLetsAClientInAndKeepsAnotherOut(t *testing.T) {
 
 // The key of a row is found by its id, with what KeyExtra has added.
 func TestARowIsUnblockedByItsID(t *testing.T) {
-	hooks := core.HookFuncs{KeyExtraFunc: func(core.Request) (string, error) { return "tenant 7", nil }}
+	hooks := hooktest.Funcs{KeyExtraFunc: func(core.Request) (string, error) { return "tenant 7", nil }}
 	s := newSite(t, live.Config{Authorize: mayChange("olga")}, core.Config{Hooks: hooks})
 	hit := core.Hit{Rule: "user", Key: "<script>alert(1)</script>", Extra: "tenant 7"}
 	for range 5 {

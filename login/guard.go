@@ -59,7 +59,7 @@ func NewGuard(c Config) (*Guard, error) {
 		DenyUnreadable: true,
 		Log:            c.Log,
 		Observer:       observer,
-		Hooks:          core.HookFuncs{ShouldLimitFunc: g.shouldLimit, OnDisallowedFunc: g.disallowed},
+		Hooks:          hooks{guard: g},
 	})
 	if err == nil {
 		g.memory, err = openMemory(&g.config, store)
@@ -93,17 +93,23 @@ func (g *Guard) Guarantees() core.Guarantees { return g.limiter.Guarantees() }
 // once. An attempt that Config.OnSuspicion denies counts as allowed by the limits.
 func (g *Guard) Stats() core.Stats { return g.limiter.Stats() }
 
-// shouldLimit returns false for a request that cannot be an attempt: its method is
+// hooks are those of the guard's limiter.
+type hooks struct {
+	core.DefaultHooks
+	guard *Guard
+}
+
+// ShouldLimit returns false for a request that cannot be an attempt: its method is
 // not in Config.Methods, it has no body, and no source finds a username in it or
 // returns an error, as it would if the query had the username. A request with a body
 // may be an attempt whatever its method is, because a middleware before or behind the
 // guard may override the method.
-func (g *Guard) shouldLimit(r core.Request) bool {
-	if g.config.logsIn(r) {
+func (h hooks) ShouldLimit(r core.Request) bool {
+	if h.guard.config.logsIn(r) {
 		return true
 	}
 	body, err := r.Body(1)
-	return err != nil || len(body) > 0 || g.config.names(r)
+	return err != nil || len(body) > 0 || h.guard.config.names(r)
 }
 
 // logsIn reports whether the method of a request is one that logs in.
@@ -218,12 +224,12 @@ func (g *Guard) giveBack(a *attempt, d core.Decision) {
 // [core.Checker].
 func (g *Guard) Deny(r core.Request, d core.Decision) core.Denial { return g.limiter.Deny(r, d) }
 
-// disallowed returns the Verdict.Deny of OnSuspicion, or the response of OnDisallowed.
-func (g *Guard) disallowed(r core.Request, d core.Decision) core.Denial {
+// OnDisallowed returns the Verdict.Deny of OnSuspicion, or the response of Config.OnDisallowed.
+func (h hooks) OnDisallowed(r core.Request, d core.Decision) core.Denial {
 	if a, ok := d.Note().(*attempt); ok && a.denial != nil {
 		return *a.denial
 	}
-	return g.config.OnDisallowed(r, d)
+	return h.guard.config.OnDisallowed(r, d)
 }
 
 // Settle counts the outcome of an attempt that Check has allowed. It implements

@@ -14,6 +14,7 @@ import (
 
 	httplimit "github.com/floodgate-go/floodgate/adapters/nethttp"
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/hooktest"
 	"github.com/floodgate-go/floodgate/policy"
 )
 
@@ -183,7 +184,7 @@ func ExampleSet_Explain() {
 		return
 	}
 	defer set.Close() //nolint:errcheck // the program ends
-	explain := core.HookFuncs{ShouldLimitFunc: func(r core.Request) bool {
+	explain := hooktest.Funcs{ShouldLimitFunc: func(r core.Request) bool {
 		for _, p := range set.Explain(r) {
 			fmt.Println(p.Policy, p.Applies, p.Why)
 			for _, rule := range p.Rules {

@@ -12,6 +12,7 @@ import (
 
 	httplimit "github.com/floodgate-go/floodgate/adapters/nethttp"
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/hooktest"
 	"github.com/floodgate-go/floodgate/policy"
 )
 
@@ -185,7 +186,7 @@ func TestExplanationsOfQuotas(t *testing.T) {
 	} {
 		method, target, _ := strings.Cut(request, " ")
 		got := ""
-		explain := core.HookFuncs{ShouldLimitFunc: func(r core.Request) bool {
+		explain := hooktest.Funcs{ShouldLimitFunc: func(r core.Request) bool {
 			e := s.set.Explain(r)[0]
 			got = fmt.Sprint(e.Rules[0].Limits, " ", e.Rules[0].QuotasFrom)
 			if q := e.Rules[0].Limits; q[0].Quota == core.Unlimited && q[1].Quota == core.Unlimited {

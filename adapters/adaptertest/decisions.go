@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/hooktest"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
@@ -154,7 +155,7 @@ func decisions(t *testing.T, a Adapter) {
 				Key:    keyfuncs.Func(func(r core.Request) (string, error) { see("key", r); return "", nil }),
 				Counts: func(r core.Request, _ core.Outcome) bool { see("counts", r); return true },
 			}},
-			Hooks: core.HookFuncs{OnDisallowedFunc: func(r core.Request, d core.Decision) core.Denial {
+			Hooks: hooktest.Funcs{OnDisallowedFunc: func(r core.Request, d core.Decision) core.Denial {
 				see("denied", r)
 				return core.DefaultHooks{}.OnDisallowed(r, d)
 			}},

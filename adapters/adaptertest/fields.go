@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/hooktest"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
@@ -61,7 +62,7 @@ func fields(t *testing.T, a Adapter) {
 	} {
 		t.Run("t is the time until more quota is there: "+name, func(t *testing.T) {
 			clock := &hands{now: start}
-			cost := core.HookFuncs{CostFunc: func(r core.Request) (int64, error) {
+			cost := hooktest.Funcs{CostFunc: func(r core.Request) (int64, error) {
 				if len(r.HeaderValues("X-Peek")) > 0 {
 					return 0, nil
 				}
@@ -118,7 +119,7 @@ func fields(t *testing.T, a Adapter) {
 	}
 
 	t.Run("t of a denied request is its own wait", func(t *testing.T) {
-		hooks := core.HookFuncs{CostFunc: func(core.Request) (int64, error) { return 3, nil }}
+		hooks := hooktest.Funcs{CostFunc: func(core.Request) (int64, error) { return 3, nil }}
 		l := limiter(t, core.Config{Hooks: hooks, Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{
 			{Quota: 60, Window: time.Minute, Algorithm: core.TokenBucket, Burst: 4},
 		}}}})

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/hooktest"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
@@ -30,7 +31,7 @@ func mounting(t *testing.T, a Adapter) {
 
 	t.Run("a dry run denies nobody", func(t *testing.T) {
 		denied := 0
-		hooks := core.HookFuncs{OnDisallowedFunc: func(r core.Request, d core.Decision) core.Denial {
+		hooks := hooktest.Funcs{OnDisallowedFunc: func(r core.Request, d core.Decision) core.Denial {
 			denied++
 			return core.DefaultHooks{}.OnDisallowed(r, d)
 		}}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/hooktest"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
@@ -44,7 +45,7 @@ func panics(t *testing.T, a Adapter) {
 	counts := new(reasons)
 	l := limiter(t, core.Config{
 		Rules:    []core.Rule{{Name: "r", Key: breaks, Limits: []core.Limit{core.PerMinute(2)}}},
-		Hooks:    core.HookFuncs{OnDisallowedFunc: func(core.Request, core.Decision) core.Denial { panic("the hook's") }},
+		Hooks:    hooktest.Funcs{OnDisallowedFunc: func(core.Request, core.Decision) core.Denial { panic("the hook's") }},
 		Observer: counts,
 	})
 	app := limited(l)

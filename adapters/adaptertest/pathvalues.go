@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/hooktest"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
@@ -91,7 +92,7 @@ func pathValues(t *testing.T, a Adapter) {
 	t.Run("keys stay intact", func(t *testing.T) {
 		var mu sync.Mutex
 		var kept []core.Decision
-		hooks := core.HookFuncs{OnDisallowedFunc: func(r core.Request, d core.Decision) core.Denial {
+		hooks := hooktest.Funcs{OnDisallowedFunc: func(r core.Request, d core.Decision) core.Denial {
 			mu.Lock()
 			defer mu.Unlock()
 			kept = append(kept, d)

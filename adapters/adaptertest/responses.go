@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/hooktest"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
@@ -146,7 +147,7 @@ func responses(t *testing.T, a Adapter) {
 	})
 
 	t.Run("a hook that panics does no harm to the next request", func(t *testing.T) {
-		hooks := core.HookFuncs{OnDisallowedFunc: func(core.Request, core.Decision) core.Denial { panic("hook") }}
+		hooks := hooktest.Funcs{OnDisallowedFunc: func(core.Request, core.Decision) core.Denial { panic("hook") }}
 		l := limiter(t, core.Config{Hooks: hooks, Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(1)}}}})
 		c := direct(t, a.Serve(t, App{Outside: []Middleware{Recovery}, Routes: []Route{
 			{Method: http.MethodGet, Pattern: "/", Limits: []Limit{{Checker: l}}, Handler: handler},
@@ -175,7 +176,7 @@ func responses(t *testing.T, a Adapter) {
 			}
 		}
 		// What a hook sets replaces the line of the limiter.
-		hooks := core.HookFuncs{OnDisallowedFunc: func(r core.Request, d core.Decision) core.Denial {
+		hooks := hooktest.Funcs{OnDisallowedFunc: func(r core.Request, d core.Decision) core.Denial {
 			den := core.DefaultHooks{}.OnDisallowed(r, d)
 			den.Header = append(den.Header, core.Header{Name: "retry-after", Value: "7"}, core.Header{Name: "CACHE-CONTROL", Value: "private"})
 			return den
@@ -214,7 +215,7 @@ func responses(t *testing.T, a Adapter) {
 	} {
 		t.Run("a hook's denial: "+row.name, func(t *testing.T) {
 			row.denial.Header = []core.Header{{Name: "x-denied", Value: "yes"}, {Name: "Content-Type", Value: "text/x"}}
-			hooks := core.HookFuncs{OnDisallowedFunc: func(core.Request, core.Decision) core.Denial { return row.denial }}
+			hooks := hooktest.Funcs{OnDisallowedFunc: func(core.Request, core.Decision) core.Denial { return row.denial }}
 			l := limiter(t, core.Config{Hooks: hooks, Headers: core.HeadersOff, Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(0)}}}})
 			check(t, serve(t, Limit{Checker: l}).get("/"), row.status, string(row.denial.Body), "Cache-Control: no-store", "Content-Type: text/x", "X-Denied: yes")
 		})
@@ -228,7 +229,7 @@ func responses(t *testing.T, a Adapter) {
 		"JSON":          {`{"title":"slow down"}`, "application/json"},
 	} {
 		t.Run("a hook replaces the body and not its type: "+name, func(t *testing.T) {
-			hooks := core.HookFuncs{OnDisallowedFunc: func(r core.Request, d core.Decision) core.Denial {
+			hooks := hooktest.Funcs{OnDisallowedFunc: func(r core.Request, d core.Decision) core.Denial {
 				den := core.DefaultHooks{}.OnDisallowed(r, d)
 				den.Body = []byte(row.body)
 				return den
@@ -240,7 +241,7 @@ func responses(t *testing.T, a Adapter) {
 
 	t.Run("a hook takes the body away and not its type", func(t *testing.T) {
 		shared := core.Denial{Header: []core.Header{{Name: "content-type", Value: "application/problem+json"}, {Name: "X-Denied", Value: "yes"}}}
-		hooks := core.HookFuncs{OnDisallowedFunc: func(core.Request, core.Decision) core.Denial { return shared }}
+		hooks := hooktest.Funcs{OnDisallowedFunc: func(core.Request, core.Decision) core.Denial { return shared }}
 		l := limiter(t, core.Config{Hooks: hooks, Headers: core.HeadersOff, Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(0)}}}})
 		got := serve(t, Limit{Checker: l}).get("/")
 		if kind := got.header.Get("Content-Type"); got.body != "" || strings.Contains(kind, "problem") || got.header.Get("X-Denied") != "yes" {
@@ -253,7 +254,7 @@ func responses(t *testing.T, a Adapter) {
 
 	t.Run("the framework's own handler for denied requests", func(t *testing.T) {
 		calls := 0
-		hooks := core.HookFuncs{OnDisallowedFunc: func(r core.Request, d core.Decision) core.Denial {
+		hooks := hooktest.Funcs{OnDisallowedFunc: func(r core.Request, d core.Decision) core.Denial {
 			calls++
 			return core.DefaultHooks{}.OnDisallowed(r, d)
 		}}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/hooktest"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
@@ -59,7 +60,7 @@ func routes(t *testing.T, a Adapter) {
 	})
 
 	t.Run("what is skipped is decided by the route that is matched", func(t *testing.T) {
-		hooks := core.HookFuncs{ShouldLimitFunc: func(r core.Request) bool { return !strings.HasSuffix(r.Route(), "/health") }}
+		hooks := hooktest.Funcs{ShouldLimitFunc: func(r core.Request) bool { return !strings.HasSuffix(r.Route(), "/health") }}
 		l := limiter(t, core.Config{Hooks: hooks, Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(0)}}}})
 		c := direct(t, a.Serve(t, App{Routes: []Route{
 			{Method: http.MethodGet, Pattern: "/health", Limits: []Limit{{Checker: l}}, Handler: ok},
@@ -167,7 +168,7 @@ func routes(t *testing.T, a Adapter) {
 		t.Run("keys stay intact: "+name, func(t *testing.T) {
 			var mu sync.Mutex
 			var kept []core.Decision
-			hooks := core.HookFuncs{OnDisallowedFunc: func(r core.Request, d core.Decision) core.Denial {
+			hooks := hooktest.Funcs{OnDisallowedFunc: func(r core.Request, d core.Decision) core.Denial {
 				mu.Lock()
 				defer mu.Unlock()
 				kept = append(kept, d)

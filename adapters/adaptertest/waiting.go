@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/hooktest"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
@@ -43,7 +44,7 @@ func waiting(t *testing.T, a Adapter) {
 					begun <- struct{}{}
 					return append(dst, "k"...), nil
 				},
-			}}, Hooks: core.HookFuncs{OnDisallowedFunc: func(r core.Request, d core.Decision) core.Denial {
+			}}, Hooks: hooktest.Funcs{OnDisallowedFunc: func(r core.Request, d core.Decision) core.Denial {
 				denied <- d
 				return core.DefaultHooks{}.OnDisallowed(r, d)
 			}}})

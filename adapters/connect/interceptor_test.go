@@ -20,6 +20,7 @@ import (
 	"github.com/floodgate-go/floodgate/adapters/connect/internal/texts/textsconnect"
 	"github.com/floodgate-go/floodgate/adapters/internal/rpctest"
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/hooktest"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
@@ -367,7 +368,7 @@ func TestTheQueryOfACall(t *testing.T) {
 
 // Retry-After and Cache-Control have one line: the hook's takes the place of the decision's.
 func TestAHookReplacesRetryAfter(t *testing.T) {
-	hooks := core.HookFuncs{OnDisallowedFunc: func(core.Request, core.Decision) core.Denial {
+	hooks := hooktest.Funcs{OnDisallowedFunc: func(core.Request, core.Decision) core.Denial {
 		return core.Denial{Status: 429, Header: []core.Header{
 			{Name: "retry-after", Value: "7"}, {Name: "cache-control", Value: "private"}, {Name: "x-why", Value: "a"}, {Name: "X-Why", Value: "b"},
 		}}

@@ -23,6 +23,7 @@ import (
 	grpclimit "github.com/floodgate-go/floodgate/adapters/grpc"
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/inflight"
+	"github.com/floodgate-go/floodgate/internal/hooktest"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
@@ -215,7 +216,7 @@ func receiveTwo(_ any, s grpc.ServerStream) error {
 func TestTheFieldsOfADeniedMessage(t *testing.T) {
 	l := core.Must(core.New(core.Config{
 		Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerHour(1)}}},
-		Hooks: core.HookFuncs{OnDisallowedFunc: func(core.Request, core.Decision) core.Denial {
+		Hooks: hooktest.Funcs{OnDisallowedFunc: func(core.Request, core.Decision) core.Denial {
 			return core.Denial{Status: 429, Header: []core.Header{{Name: "X-Why", Value: "a"}, {Name: "x-why", Value: "b"}}}
 		}},
 	}))
@@ -249,7 +250,7 @@ func TestTheHookOfACallThatTheHandlerDenies(t *testing.T) {
 	var path, route string
 	l := core.Must(core.New(core.Config{
 		Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerHour(0)}}},
-		Hooks: core.HookFuncs{OnDisallowedFunc: func(r core.Request, d core.Decision) core.Denial {
+		Hooks: hooktest.Funcs{OnDisallowedFunc: func(r core.Request, d core.Decision) core.Denial {
 			path, route = r.Path(), r.Route()
 			return core.DefaultHooks{}.OnDisallowed(r, d)
 		}},

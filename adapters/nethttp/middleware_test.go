@@ -18,6 +18,7 @@ import (
 
 	httplimit "github.com/floodgate-go/floodgate/adapters/nethttp"
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/hooktest"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
@@ -350,7 +351,7 @@ func TestADenialReplacesHeadersOfAnotherBody(t *testing.T) {
 
 // A second request panics in the same way: the first panic has left no lock behind.
 func TestAPanicOfOnDisallowedIsNotRecovered(t *testing.T) {
-	hooks := core.HookFuncs{OnDisallowedFunc: func(core.Request, core.Decision) core.Denial { panic("hook") }}
+	hooks := hooktest.Funcs{OnDisallowedFunc: func(core.Request, core.Decision) core.Denial { panic("hook") }}
 	l := core.Must(core.New(core.Config{Hooks: hooks, Rules: []core.Rule{{Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerHour(1)}}}}))
 	h := httplimit.Middleware(l)(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))

@@ -92,16 +92,25 @@ func (q *asked) request() (*http.Request, error) {
 
 // ask shows a request as the adapter for net/http does.
 func ask(r *http.Request, see func(core.Request) error) (err error) {
-	limiter, err := core.New(core.Config{
-		Rules: []core.Rule{{Limits: []core.Limit{core.PerSecond(1)}}},
-		Hooks: core.HookFuncs{ShouldLimitFunc: func(r core.Request) bool { err = see(r); return false }},
-	})
-	if err != nil {
-		return err
-	}
-	httplimit.Middleware(limiter)(http.NotFoundHandler()).ServeHTTP(httptest.NewRecorder(), r)
+	shows := checker(func(r core.Request) { err = see(r) })
+	httplimit.Middleware(shows)(http.NotFoundHandler()).ServeHTTP(httptest.NewRecorder(), r)
 	return err
 }
+
+// checker is called with each request, and denies none.
+type checker func(core.Request)
+
+// Check implements [core.Checker].
+func (c checker) Check(r core.Request) core.Decision {
+	c(r)
+	return core.Decision{Allowed: true, Reason: core.ReasonSkipped}
+}
+
+// Deny implements [core.Checker].
+func (checker) Deny(core.Request, core.Decision) core.Denial { return core.Denial{} }
+
+// Settle implements [core.Checker].
+func (checker) Settle(core.Request, core.Decision, core.Outcome) {}
 
 func writeExplanation(w io.Writer, all policy.Explanation) error {
 	var b strings.Builder

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/hooktest"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
@@ -78,7 +79,7 @@ func denials(t *testing.T, a Adapter) {
 		}}, codeResourceExhausted, "x", 2},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			hooks := core.HookFuncs{OnDisallowedFunc: func(core.Request, core.Decision) core.Denial { return row.denial }}
+			hooks := hooktest.Funcs{OnDisallowedFunc: func(core.Request, core.Decision) core.Denial { return row.denial }}
 			l := limiter(t, core.Config{Hooks: hooks, Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(1)}}}})
 			c := limited(t, a, l).Dial(t, direct)
 			_ = c.Do(within(t), Once, []string{""})

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/hooktest"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
@@ -75,7 +76,7 @@ func keys(t *testing.T, a Adapter) {
 	})
 
 	t.Run("a hook leaves a call out", func(t *testing.T) {
-		hooks := core.HookFuncs{ShouldLimitFunc: func(r core.Request) bool { return r.Route() != Once.Route() }}
+		hooks := hooktest.Funcs{ShouldLimitFunc: func(r core.Request) bool { return r.Route() != Once.Route() }}
 		l := limiter(t, core.Config{Hooks: hooks, Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(1)}}}})
 		c := limited(t, a, l).Dial(t, direct)
 		want(t, count(3, func(int) Reply { return c.Do(within(t), Once, []string{""}) }), 0, 3)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/hooktest"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
@@ -155,7 +156,7 @@ func panics(t *testing.T, a Adapter) {
 	want(t, count(3, func(i int) Reply { return c.Do(within(t), Kinds[i], []string{""}) }), codeInternal, 2, codeResourceExhausted, 1)
 
 	key := keyfuncs.Func(func(core.Request) (string, error) { panic("the key function's") })
-	panicking := core.HookFuncs{OnDisallowedFunc: func(core.Request, core.Decision) core.Denial { panic("the hook's") }}
+	panicking := hooktest.Funcs{OnDisallowedFunc: func(core.Request, core.Decision) core.Denial { panic("the hook's") }}
 	for _, row := range []struct {
 		rule    core.Rule
 		decided int64 // what the observer sees of 4 calls: a decision was made before the hook panics, and none if the key function does

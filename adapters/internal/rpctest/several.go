@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/hooktest"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
@@ -62,7 +63,7 @@ func several(t *testing.T, a Adapter) {
 
 	t.Run("a dry run denies nobody", func(t *testing.T) {
 		var told atomic.Int64
-		hooks := core.HookFuncs{OnDisallowedFunc: func(r core.Request, d core.Decision) core.Denial {
+		hooks := hooktest.Funcs{OnDisallowedFunc: func(r core.Request, d core.Decision) core.Denial {
 			told.Add(1)
 			return core.DefaultHooks{}.OnDisallowed(r, d)
 		}}
