@@ -37,13 +37,12 @@ func Normalize(username string) string {
 //
 // A client sends Basic authentication with every request. Config.Methods must
 // therefore name all methods of the protected routes, such as GET, and
-// Config.Attempts must allow as many requests. The guard checks a request with
-// another method too if it has the header, but never takes it for a success. A
-// request without the header is denied with 400 if Config.Methods names its method:
-// answer it with 401 before the guard.
+// Config.Attempts must allow as many requests. A request without the header is denied
+// with 400 if Config.Methods names its method: answer it with 401 before the guard.
 //
 // If no other source has found the username, only 401 and 407 are failures (see
-// Config.Failure), and requests at once wait for one another: see the package comment.
+// Config.Failure). Requests at once wait for one another, up to 10 seconds: one is judged
+// at a time until one has not failed, then as many as the quota of Config.Failures.
 func BasicUser() core.KeyFunc {
 	return func(dst []byte, r core.Request) ([]byte, error) {
 		lines := r.HeaderValues("Authorization")

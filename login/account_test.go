@@ -272,21 +272,3 @@ func TestAnAttemptWithoutAnAddressOrAnAccountIsDenied(t *testing.T) {
 		t.Errorf("Status: %+v, %v", st, err)
 	}
 }
-
-// The guard hides no value of the request's context from key functions, with an observer and without one.
-func TestTheValuesOfARequestsContextStay(t *testing.T) {
-	type proxied struct{}
-	for _, o := range []core.Observer{nil, &watcher{}} {
-		s := newSite(t, login.Config{Observer: o, ClientIP: keyfuncs.Func(func(r core.Request) (string, error) {
-			address, _ := r.Context().Value(proxied{}).(string)
-			return address, nil
-		})})
-		attempt := func(address string) int {
-			r := form("192.0.2.1", "alice")
-			r.ctx = context.WithValue(t.Context(), proxied{}, address)
-			return s.serve(r, http.StatusUnauthorized)
-		}
-		s.want(many(6, func(int) int { return attempt("203.0.113.1") }), "map[401:5 429:1]")
-		s.want(many(1, func(int) int { return attempt("203.0.113.2") }), "map[401:1]")
-	}
-}

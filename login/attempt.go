@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strconv"
 	"sync/atomic"
-	"time"
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/internal/requestlog"
@@ -27,12 +26,11 @@ type attempt struct {
 	basic   bool   // only BasicUser has found the username
 	inBasic bool   // BasicUser has found a username since the last source was called
 
-	line   *line         // of Basic authentication; nil: none
-	passed bool          // the limit of address and account does not apply: see line.go
-	trust  trust         // when the attempt began
-	device string        // the nonce of a valid device cookie
-	known  bool          // the address has logged in to the account within KnownFor
-	sooner time.Duration // a client with a used up quota of trust is trusted again after this time; 0: no such client
+	line   *line  // of Basic authentication; nil: none
+	placed bool   // it has a place in the line
+	trust  trust  // when the attempt began
+	device string // the nonce of a valid device cookie
+	known  bool   // the address has logged in to the account within KnownFor
 
 	settled   atomic.Bool
 	denial    *core.Denial // the Verdict.Deny of OnSuspicion
@@ -95,7 +93,7 @@ func (a *attempt) find(r core.Request) error {
 	}
 	a.account, a.basic, a.found = account, basic, true
 	if basic {
-		g.lines.enter(a)
+		g.lines.enter(r.Context(), a)
 	}
 	return a.readTrust()
 }
@@ -121,7 +119,7 @@ func (a *attempt) readTrust() (err error) {
 	}
 	d, err := g.limiter.Peek(context.WithoutCancel(a.Context()), 1, trusted...)
 	if err == nil && !d.Allowed {
-		a.device, a.known, a.sooner = "", false, d.RetryAfter
+		a.device, a.known = "", false
 	}
 	return err
 }
@@ -165,7 +163,7 @@ func (g *Guard) rules() []core.Rule {
 				if err == nil {
 					err = a.find(r)
 				}
-				return pairKey(a.trust, address, a.account), orSkip(err, a.device != "" || a.passed)
+				return pairKey(a.trust, address, a.account), orSkip(err, a.device != "")
 			}),
 		},
 		{

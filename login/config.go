@@ -17,20 +17,15 @@ import (
 	"github.com/floodgate-go/floodgate/stores/resilient"
 )
 
-// The default limits.
+// The default limits: see [Config].
 var (
-	// DefaultAttempts is the limit of each address.
 	DefaultAttempts = core.PerMinute(20)
-	// DefaultFailures is the limit of each address and account.
 	DefaultFailures = core.Limit{
 		Quota: 5, Window: 15 * time.Minute, Algorithm: core.FixedWindow,
 		Lockout: core.Lockout{First: 30 * time.Second, Factor: 2, Max: time.Hour, Decay: time.Hour},
 	}
-	// DefaultAccountFailures is the limit of each account.
 	DefaultAccountFailures = core.Limit{Quota: 100, Window: time.Hour, Algorithm: core.BucketedWindow, Precision: 5 * time.Minute}
-	// DefaultDeviceFailures is the limit of each device cookie.
-	DefaultDeviceFailures = core.Limit{Quota: 5, Window: time.Hour, Algorithm: core.FixedWindow}
-	// DefaultTrustedFailures is the limit of all trusted clients of an account together.
+	DefaultDeviceFailures  = core.Limit{Quota: 5, Window: time.Hour, Algorithm: core.FixedWindow}
 	DefaultTrustedFailures = core.Limit{Quota: 50, Window: time.Hour, Algorithm: core.BucketedWindow, Precision: 5 * time.Minute}
 )
 
@@ -49,7 +44,8 @@ const (
 	MinSecret = 32
 )
 
-// Config configures [NewGuard]. Field or Sources is required.
+// Config configures [NewGuard]. Field or Sources is required. Its functions may be called
+// concurrently.
 type Config struct {
 	// Name is part of the names of the counters; "" means DefaultName. Two guards
 	// with the same name and the same store share their counters.
@@ -58,37 +54,31 @@ type Config struct {
 	// has the username, such as "username" or "user[name]". The guard reads it as
 	// keyfuncs.PostField does with the option keyfuncs.Strict.
 	Field string
-	// Sources are more key functions that find the username, such as
-	// keyfuncs.PostField("email", keyfuncs.Strict()), keyfuncs.PostField("user",
-	// keyfuncs.Strict(), keyfuncs.JSONPath("user", "name")) or BasicUser(). The guard
-	// denies a request with 400 if two of them, or Field, find different usernames.
+	// Sources are more key functions that find the username, such as BasicUser() or
+	// keyfuncs.PostField("user", keyfuncs.Strict(), keyfuncs.JSONPath("user", "name")).
+	// The guard denies a request with 400 if two of them, or Field, find different
+	// usernames.
 	Sources []core.KeyFunc
-	// AllowUnnamed allows requests without a username: no body, or a form or JSON
-	// object in which Field is missing or empty. They all share the counters of one
-	// account. Without AllowUnnamed the guard denies them with 400. It always
-	// denies a request whose body it cannot read: the handler might find a name in it.
+	// AllowUnnamed allows requests without a username, all as one account. Without it,
+	// the guard denies them with 400. It always denies a request whose body it cannot
+	// read: the handler might find a name in it.
 	AllowUnnamed bool
 	// Normalize maps all spellings of a username that the application takes for one
-	// account to one canonical form; nil means [Normalize]. The guard calls it with the
-	// names in requests without invisible characters, and with the usernames that are
-	// passed to its methods, both without white space at the ends. It denies requests
-	// with other names with 400. Normalize may be called concurrently.
+	// account to one canonical form; nil means [Normalize]. It gets names without white
+	// space at the ends, and from requests without invisible characters.
 	Normalize func(username string) string
 	// ClientIP is the key function for the client's address; nil means
 	// keyfuncs.ClientIP(), the address of the connection's peer.
 	ClientIP core.KeyFunc
 	// Methods are the methods that log in, in capitals; nil means POST. GET includes
-	// HEAD, because routers send HEAD to the handlers of GET. The guard checks a request
-	// with another method too if it has a body, if its query has Field, or if one of
-	// Sources finds a username in it. Such a request is never a success, so that the
-	// page of the login form does not reset the failures of an account.
+	// HEAD. The guard checks a request with another method too if it has a body, if its
+	// query has Field, or if one of Sources finds a username in it. Such a request is
+	// never a success, so that the page of the login form does not reset failures.
 	Methods []string
 
 	// Store holds the counters; nil: this process. The guard puts a shared store
 	// behind resilient.New(Store, Resilience), unless core.Guarantees.KeepsDeadline and
-	// FailsFast are true, as those of a resilient.Store are. A store that fails open
-	// (core.Guarantees.OnFailure) is an error: it may allow attempts without counting
-	// them while its server does not answer.
+	// FailsFast are true. A store that fails open (core.Guarantees.OnFailure) is an error.
 	Store core.Store
 	// Resilience configures what the guard does while a shared Store does not answer.
 	// resilient.FailOpen is an error.
@@ -97,96 +87,74 @@ type Config struct {
 	// get more guesses if they spread them over several instances.
 	AllowEventual bool
 
-	// Attempts is the limit of each address; the zero Limit means
-	// DefaultAttempts.
-	Attempts core.Limit
-	// Failures is the limit of each address and account; the zero Limit means
-	// DefaultFailures.
-	Failures core.Limit
-	// AccountFailures is the limit of each account; the zero Limit means
-	// DefaultAccountFailures.
-	AccountFailures core.Limit
-	// Success reports whether an attempt has succeeded; nil: a status below 400 is a
-	// success. A step of a login that checks no password, such as one that asks for the
-	// username alone, must not be a success: give it a route without the guard. A status
-	// of 500 or more, a protocol upgrade, a panic and a canceled request are never a
-	// success: Success is not called for them. If the handler answers a wrong password
-	// with a redirect, use [RedirectFails]. Success may be called concurrently.
+	// The limits; the zero Limit means the default: Attempts of each address, Failures
+	// of each address and account, AccountFailures of each account, DeviceFailures of
+	// each device cookie, and TrustedFailures of all trusted clients of an account
+	// together. A client whose cookie or account has used up the last two is a stranger.
+	Attempts, Failures, AccountFailures, DeviceFailures, TrustedFailures core.Limit
+
+	// Success reports whether an attempt has succeeded; nil: a status below 400. A step
+	// of a login that checks no password must not be a success: give it a route without
+	// the guard. If the handler answers a wrong password with a redirect, use
+	// [RedirectFails].
 	Success func(o core.Outcome) bool
-	// Failure reports whether an attempt has failed. An attempt that is neither a failure
-	// nor a success is given back: the limits of failures do not count it. An attempt that
-	// is both is a failure. nil: every status below 500 that is no success; if only
-	// [BasicUser] has found the username, only 401 and 407, because a client sends its
-	// password with each request, and 404 says nothing about it. A status of 500 or more
-	// and a protocol upgrade are never a failure, a panic and a canceled request always
-	// are: Failure is not called for them. Failure must be true for every response to a
-	// wrong password, or nobody is limited. It may be called concurrently.
+	// Failure reports whether an attempt has failed. It must be true for every response
+	// to a wrong password, or nobody is limited. nil: every status below 500 that is no
+	// success; if only [BasicUser] has found the username, only 401 and 407. An attempt
+	// that is both is a failure; one that is neither is given back. A panic and a canceled
+	// request always are failures; a status of 500 or more and a protocol upgrade are
+	// neither: Success and Failure are not called for them.
 	Failure func(o core.Outcome) bool
 
 	// SuspiciousAfter is the number of failures in the window of AccountFailures at
-	// which an account becomes suspicious: 0 or more. 0 means half of the quota,
-	// rounded up.
+	// which an account becomes suspicious. 0 means half of the quota, rounded up.
 	SuspiciousAfter int64
 	// OnSuspicion is called before the handler, for each attempt of a stranger on a
 	// suspicious account that the limits allow. Its Verdict can delay or deny the
-	// attempt. nil: such attempts reach the handler as all others do. It may be called
-	// concurrently.
+	// attempt. nil: such attempts reach the handler as all others do. A panic counts as a
+	// failure.
 	OnSuspicion func(r core.Request, s Suspicion) Verdict
 
 	// Secrets sign device cookies; nil: no device cookies. The guard signs with the
 	// first secret and accepts all, so that secrets can be replaced one by one. Each
 	// has MinSecret random bytes or more.
 	Secrets [][]byte
-	// DeviceFailures is the limit of each device cookie; the zero Limit means
-	// DefaultDeviceFailures.
-	DeviceFailures core.Limit
 	// CookieName is the name of device cookies; "" means DefaultCookieName.
 	CookieName string
 	// CookieFor is how long device cookies are valid: 1s to 350 days. 0 means
 	// DefaultCookieFor. With a store that keeps nothing for longer than 30 days, such
-	// as memcached, the maximum is 27 days, and 0 means 27 days.
+	// as memcached, they are valid for 27 days at most, and so is KnownFor.
 	CookieFor time.Duration
 	// InsecureCookie lets browsers send device cookies without TLS, for development.
 	// CookieName must then not have the prefix __Host- or __Secure-.
 	InsecureCookie bool
-
 	// KnownFor is how long an address that has logged in to an account is not subject
-	// to AccountFailures: 1s to 350 days, or to 27 days if that is the maximum of
-	// CookieFor. 0 means DefaultKnownFor.
+	// to AccountFailures: 1s to 350 days. 0 means DefaultKnownFor.
 	KnownFor time.Duration
 	// ForgetAddresses turns KnownFor off: no address is known.
 	ForgetAddresses bool
-	// TrustedFailures is the limit of all trusted clients of an account together: of
-	// those with a device cookie, and of known addresses while the account is over
-	// AccountFailures. Above it they count as strangers, so that many stolen cookies
-	// do not add up. The zero Limit means DefaultTrustedFailures.
-	TrustedFailures core.Limit
 
 	// OnDisallowed returns the response to a denied request; nil: a problem document
-	// with 429, 400 or 503, without the name of the limit. It may be called
-	// concurrently.
+	// with 429, 400 or 503, without the name of the limit.
 	OnDisallowed func(r core.Request, d core.Decision) core.Denial
 	// Headers are the rate limit headers of responses; 0 means none, because they
 	// show strangers the state of an account.
 	Headers core.Headers
 	// OnEvent gets events for an audit log; nil: none. Each [EventKind] says when it
-	// happens. There is no event for an attempt that the guard answers with 400 or 503.
-	// There is none for a 5xx response of the handler either, unless the handler
-	// panicked or the client went away. OnEvent runs in the goroutine of the request,
-	// holds no lock, and may be called concurrently.
+	// happens. There is no event for an attempt that the guard answers with 400 or 503,
+	// or the handler with a 5xx. OnEvent runs in the goroutine of the request.
 	OnEvent func(Event)
 	// Identify puts usernames and addresses into events.
 	Identify bool
 	// Observer is told of every decision of the guard's limits, and of events: see
-	// core.ObserverFuncs. Each attempt is one decision. If OnSuspicion denies an attempt that
-	// the limits have allowed, the event "denied" says so. Keys need Identify too. nil: none.
+	// core.ObserverFuncs. Each attempt is one decision. Keys need Identify too. nil: none.
 	Observer core.Observer
 	// Log gets the lines of core.Config.Log and resilient.Config.Log, one for each
 	// client whose address could not be remembered, and one if the first 100 attempts
 	// have all succeeded; nil: slog.Default().
 	Log *slog.Logger
 	// Clock returns the time for the counters in this process and for device cookies;
-	// nil: the real time. It may be called concurrently.
+	// nil: the real time.
 	Clock func() time.Time
 }
 

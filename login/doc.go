@@ -41,8 +41,7 @@
 //	the same, after Forget                              150
 //	Basic authentication, 30 requests at once           150
 //	the address of the owner, who logs in every
-//	10 minutes                                          720 (5 after each login)
-//	the same, with Basic authentication                1,440 (10 after each login)
+//	10 minutes, also with Basic authentication          720 (5 after each login)
 //
 // # Trusted clients
 //

@@ -206,18 +206,6 @@ func TestAGuardLogsThatItsStoreFails(t *testing.T) {
 	}
 }
 
-func TestAGuardLogsToTheDefaultLogger(t *testing.T) {
-	var log bytes.Buffer
-	before := slog.Default()
-	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
-	defer slog.SetDefault(before)
-	s := newSite(t, login.Config{})
-	s.want(many(100, func(i int) int { return s.right(ip(i), "alice") }), "map[200:100]")
-	if !strings.Contains(log.String(), "no attempt has failed so far") {
-		t.Errorf("logged: %s", &log)
-	}
-}
-
 // A client of an API sends the right password each time.
 func TestNothingIsLoggedIfNoRequestWithBasicAuthenticationFails(t *testing.T) {
 	var log bytes.Buffer

@@ -2,10 +2,8 @@ package login_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"testing"
 	"time"
 
@@ -144,29 +142,8 @@ func TestTrustOnMemcachedLastsAtMost27Days(t *testing.T) {
 	open := func() core.Store {
 		return core.Must(memcachedstore.New([]string{server.Addr}, memcachedstore.Clock(clock.Now), memcachedstore.Timeout(10*time.Second), memcachedstore.AnotherInstance()))
 	}
-	for field, c := range map[string]login.Config{
-		"CookieFor: 672h0m0s": {CookieFor: 28 * day}, "KnownFor: 672h0m0s": {KnownFor: 28 * day},
-	} {
-		c.Field, c.Secrets, c.Store, c.Name = "username", [][]byte{secret}, open(), strings.ToLower(field[:5])
-		if _, err := login.NewGuard(c); !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), field) {
-			t.Errorf("%v, want an error that names %s", err, field)
-		}
-	}
-	for name, c := range map[string]login.Config{
-		"the-longest-cookie":  {Secrets: [][]byte{secret}, CookieFor: 27 * day},
-		"the-longest-address": {KnownFor: 27 * day},
-		"no-cookies":          {CookieFor: 60 * day},
-		"failures-of-28-days": {Failures: core.Limit{Quota: 5, Window: 28 * day, Algorithm: core.FixedWindow}},
-	} {
-		c.Field, c.Store, c.Name = "username", open(), name
-		if g, err := login.NewGuard(c); err != nil {
-			t.Errorf("%s: %v", name, err)
-		} else if err := g.Close(); err != nil {
-			t.Error(err)
-		}
-	}
 	var e trusts
-	s := newSiteAt(t, clock, login.Config{Store: open(), Resilience: resilient.Config{Timeout: 20 * time.Second}, Secrets: [][]byte{secret}, OnEvent: e.event})
+	s := newSiteAt(t, clock, login.Config{Store: open(), Resilience: resilient.Config{Timeout: 20 * time.Second}, Secrets: [][]byte{secret}, CookieFor: 28 * day, OnEvent: e.event})
 	attempt := func(cookie, want string) {
 		t.Helper()
 		s.serve(with(cookie, "192.0.2.99", "alice"), http.StatusOK)
@@ -187,26 +164,6 @@ func TestTrustOnMemcachedLastsAtMost27Days(t *testing.T) {
 	attempt(s.cookieOf("alice"), "device")
 	clock.Advance(27*day - time.Second)
 	attempt(old, "")
-}
-
-// A cookie that was made after a Forget is valid before and after the Forget leaves its
-// window.
-func TestAForgetLeavesItsWindowWithoutEndingTrust(t *testing.T) {
-	const day = 24 * time.Hour
-	var e trusts
-	s := newSite(t, login.Config{Secrets: [][]byte{secret}, CookieFor: 350 * day, OnEvent: e.event})
-	if err := s.guard.Forget(t.Context(), "alice"); err != nil {
-		t.Fatal(err)
-	}
-	s.clock.Advance(348 * day)
-	cookie := s.cookieOf("alice")
-	for range 2 { // the Forget still counts, then it does not
-		s.serve(with(cookie, "192.0.2.99", "alice"), http.StatusOK)
-		if e.last.Trust != "device" {
-			t.Errorf("trusted by %q, want by the cookie", e.last.Trust)
-		}
-		s.clock.Advance(30 * day)
-	}
 }
 
 // The owner of the account changes the password and calls Forget, in this process or in

@@ -42,10 +42,7 @@ func NewGuard(c Config) (*Guard, error) {
 		return nil, err
 	}
 	g := &Guard{config: c, hasher: newHasher(c.Secrets), close: closeStore}
-	g.lines.now, g.lines.quota = c.Clock, int(max(c.Failures.Quota, 1))
-	if c.Clock == nil {
-		g.lines.now = time.Now
-	}
+	g.lines = lines{places: int(min(max(c.Failures.Quota, 1), mostPlaces)), all: map[string]*line{}}
 	observer := c.Observer
 	if observer != nil && !c.Identify {
 		observer = withoutKeys{observer}
@@ -126,14 +123,13 @@ func (g *Guard) Check(r core.Request) (d core.Decision) {
 	judges := false
 	defer func() {
 		if !judges { // also if a hook or key function has panicked
-			g.lines.leave(a, neither)
+			g.lines.leave(a, failure)
 		}
 	}()
 	d = g.limiter.Check(a)
 	d.SetNote(a)
 	switch d.Reason {
 	case core.ReasonOverLimit:
-		a.shorten(&d)
 		g.tell(a, EventDenied, d)
 	case core.ReasonWithinLimits:
 		g.suspect(a, &d)
@@ -142,22 +138,6 @@ func (g *Guard) Check(r core.Request) (d core.Decision) {
 		g.judging.begin(a)
 	}
 	return d
-}
-
-// shorten corrects the wait of a client whose quota of trust is used up: it is allowed
-// when it is trusted again, if the account's limit denies strangers for longer.
-func (a *attempt) shorten(d *core.Decision) {
-	if a.sooner == 0 {
-		return
-	}
-	wait := time.Duration(0)
-	for l := range d.Limits() {
-		if l.Rule == ruleAccount {
-			l.RetryAfter = min(l.RetryAfter, a.sooner)
-		}
-		wait = max(wait, l.RetryAfter)
-	}
-	d.RetryAfter = wait
 }
 
 // suspect sets the attempt's suspicion. If the account is suspicious and the client is
@@ -177,18 +157,11 @@ func (g *Guard) suspect(a *attempt, d *core.Decision) {
 	if g.config.OnSuspicion == nil {
 		return
 	}
-	returned := false
-	defer func() {
-		if !returned { // OnSuspicion panicked: the attempt does not reach the handler
-			g.giveBack(a, *d)
-		}
-	}()
 	v := g.config.OnSuspicion(a.Request, a.suspicion)
 	gone := wait(a.Context(), v.Delay)
-	returned = true
 	switch {
 	case v.Deny != nil:
-		g.giveBack(a, *d)
+		g.limiter.Settle(a, *d, neither.outcome()) // the hit of the address stays
 		a.denial = v.Deny
 		d.Allowed, d.Reason = false, core.ReasonOverLimit
 		d.RetryAfter = core.Never // no wait makes the guard allow it
@@ -212,12 +185,6 @@ func wait(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-}
-
-// giveBack refunds an attempt that has not reached the handler. It does not refund the
-// hit of the address, so that one address cannot make OnSuspicion run without end.
-func (g *Guard) giveBack(a *attempt, d core.Decision) {
-	g.limiter.Settle(a, d, neither.outcome())
 }
 
 // Deny returns the response to an attempt that Check has denied. It implements

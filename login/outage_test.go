@@ -127,23 +127,6 @@ func TestAnOutagePardonsNobody(t *testing.T) {
 	}
 }
 
-// In an outage no address can be remembered, and package resilient has logged the outage. If the store answers
-// other operations, the guard logs it.
-func TestAnAddressThatIsNotRememberedInAnOutageIsNotLogged(t *testing.T) {
-	for failures, want := range map[int]int{1: 0, 1000: 1} {
-		var log bytes.Buffer
-		store := newShared(t, core.MemoryConfig{})
-		s := newSite(t, login.Config{Store: store, Log: slog.New(slog.NewTextHandler(&log, nil)), Resilience: resilient.Config{OnFailure: resilient.FailClosed, Failures: failures}})
-		end := s.begin(form("203.0.113.1", "alice"))
-		store.gone.Store(true)
-		s.want(many(2, func(int) int { return s.wrong("203.0.113.2", "bob") }), "map[503:2]")
-		end(200)
-		if got := strings.Count(log.String(), "could not be remembered"); got != want {
-			t.Errorf("the circuit opens after %d failures: logged %d times, want %d: %s", failures, got, want, &log)
-		}
-	}
-}
-
 // A store that keeps a deadline and fails fast is not put behind another one, so that it
 // does what its owner has configured for an outage.
 func TestASharedStoreIsPutBehindAResilientOne(t *testing.T) {

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"net/netip"
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/httprequest"
 )
 
 // Unblock resets the failures of an account: those of the account, of its trusted clients
@@ -50,7 +52,8 @@ func (g *Guard) addressKey(ctx context.Context, method, address string) (string,
 	if _, err := netip.ParseAddr(address); err != nil {
 		return "", fmt.Errorf("login: %s: the address must be an IP address, such as 203.0.113.9: %w", method, err)
 	}
-	key, err := g.config.ClientIP(nil, connection{ctx, net.JoinHostPort(address, "0")})
+	r := (&http.Request{RemoteAddr: net.JoinHostPort(address, "0")}).WithContext(ctx)
+	key, err := g.config.ClientIP(nil, httprequest.Request{HTTP: r})
 	return string(key), err
 }
 
@@ -118,23 +121,3 @@ func (g *Guard) Status(ctx context.Context, username, address string) (Status, e
 	s.RetryAfter = max(s.Address.RetryAfter, s.AddressAccount.RetryAfter, wait)
 	return s, nil
 }
-
-// connection is a request that has a peer's address and nothing else.
-type connection struct {
-	ctx  context.Context //nolint:containedctx // it is what a core.Request has
-	peer string
-}
-
-func (c connection) Context() context.Context   { return c.ctx }
-func (c connection) RemoteAddr() string         { return c.peer }
-func (connection) Method() string               { return "POST" }
-func (connection) Path() string                 { return "" }
-func (connection) EscapedPath() string          { return "" }
-func (connection) RawQuery() string             { return "" }
-func (connection) Route() string                { return "" }
-func (connection) PathValue(string) string      { return "" }
-func (connection) HeaderValues(string) []string { return nil }
-func (connection) Cookie(string) (string, bool) { return "", false }
-func (connection) Query(string) (string, bool)  { return "", false }
-func (connection) Value(any) any                { return nil }
-func (connection) Body(int) ([]byte, error)     { return nil, nil }

@@ -134,21 +134,6 @@ func TestUnblockAddress(t *testing.T) {
 	}
 }
 
-// An address has its whole quota from an Unblock on, also if its denial would last for longer
-// than a month, and whenever the account was unblocked before.
-func TestAnUnblockLastsForLongerThanADenial(t *testing.T) {
-	const day = 24 * time.Hour
-	s := newSite(t, login.Config{Failures: core.Limit{Quota: 1, Window: 30 * day, Algorithm: core.FixedWindow}, AccountFailures: core.PerHour(100_000)})
-	s.want(many(2, func(int) int { return s.wrong("203.0.113.1", "alice") }), "map[401:1 429:1]")
-	for _, later := range []time.Duration{29 * day, 2 * day, 0} {
-		if err := s.guard.Unblock(t.Context(), "alice"); err != nil {
-			t.Fatal(err)
-		}
-		s.clock.Advance(later)
-		s.want(many(2, func(int) int { return s.wrong("203.0.113.1", "alice") }), "map[401:1 429:1]")
-	}
-}
-
 // The other instance has just denied the account. The Unblock resets the failures of the
 // address and of the account.
 func TestAnUnblockTakesEffectOnOtherInstancesWithinASecond(t *testing.T) {

@@ -100,31 +100,20 @@ func TestATrustedClientIsNotSuspected(t *testing.T) {
 
 // The attempts of a client that ignores captchas are charged to its address.
 func TestTheLimitOfTheAddressLimitsCallsOfOnSuspicion(t *testing.T) {
-	for name, hook := range map[string]func() login.Verdict{
-		"a denial": func() login.Verdict { return login.Verdict{Deny: &core.Denial{}} }, // no status
-		"a panic":  func() login.Verdict { panic("hook") },
-	} {
-		asked := 0
-		s := newSite(t, login.Config{AccountFailures: core.PerHour(10), OnSuspicion: func(core.Request, login.Suspicion) login.Verdict {
-			asked++
-			return hook()
-		}})
-		for i := range 5 {
-			s.wrong(ip(i), "alice")
-		}
-		got := many(100, func(int) (status int) {
-			defer func() { _ = recover() }()
-			return s.wrong("203.0.113.7", "alice")
-		})
-		if asked != 20 {
-			t.Errorf("%s: the hook was asked %d times by one address, want 20", name, asked)
-		}
-		if name == "a denial" {
-			s.want(got, "map[429:100]")
-		}
-		if st, err := s.guard.Status(t.Context(), "alice", "203.0.113.7"); err != nil || st.AddressAccount.Remaining != 5 || st.Account.Remaining != 5 {
-			t.Errorf("%s has cost the account: %+v, %v", name, st, err)
-		}
+	asked := 0
+	s := newSite(t, login.Config{AccountFailures: core.PerHour(10), OnSuspicion: func(core.Request, login.Suspicion) login.Verdict {
+		asked++
+		return login.Verdict{Deny: &core.Denial{}} // no status
+	}})
+	for i := range 5 {
+		s.wrong(ip(i), "alice")
+	}
+	s.want(many(100, func(int) int { return s.wrong("203.0.113.7", "alice") }), "map[429:100]")
+	if asked != 20 {
+		t.Errorf("the hook was asked %d times by one address, want 20", asked)
+	}
+	if st, err := s.guard.Status(t.Context(), "alice", "203.0.113.7"); err != nil || st.AddressAccount.Remaining != 5 || st.Account.Remaining != 5 {
+		t.Errorf("it has cost the account: %+v, %v", st, err)
 	}
 }
 
@@ -142,26 +131,6 @@ func TestSuspicionBeginsAtHalfOfTheQuota(t *testing.T) {
 		if want := from; quota > 1 && first != want || quota == 1 && first != -1 { // of one attempt, none has failed before
 			t.Errorf("a quota of %d: suspicious from %d on, want %d", quota, first, want)
 		}
-	}
-}
-
-// A text in Verdict.Deny is not sent as a problem document.
-func TestATextOfOnSuspicionIsSentAsPlainText(t *testing.T) {
-	guard := core.Must(login.NewGuard(login.Config{
-		Field: "username", SuspiciousAfter: 1,
-		OnSuspicion: func(r core.Request, _ login.Suspicion) login.Verdict {
-			denial := core.DefaultHooks{}.OnDisallowed(r, core.Decision{Reason: core.ReasonOverLimit})
-			denial.Status, denial.Body = 0, []byte("solve the puzzle")
-			return login.Verdict{Deny: &denial}
-		},
-	}))
-	t.Cleanup(func() { _ = guard.Close() })
-	first := form("203.0.113.1", "alice")
-	guard.Settle(first, guard.Check(first), core.Outcome{Status: 401})
-	r := form("203.0.113.2", "alice")
-	got := guard.Deny(r, guard.Check(r))
-	if got.Status != 429 || string(got.Body) != "solve the puzzle" || !slices.Contains(got.Header, core.Header{Name: "Content-Type", Value: "text/plain; charset=utf-8"}) {
-		t.Errorf("%d, %v, %s", got.Status, got.Header, got.Body)
 	}
 }
 

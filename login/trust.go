@@ -32,14 +32,14 @@ import (
 //     probability of about one in a million.
 //
 // If the sum is 0, no Forget is younger than the window, and each cookie that has not
-// expired was made after the last Forget. If the counter is full or cannot be read, nobody
-// is trusted. Trust can end too early when a Forget leaves the window.
+// expired was made after the last Forget. If the counter has no room for another Forget, or
+// cannot be read, nobody is trusted. Trust can end too early when a Forget leaves the window.
 const (
 	ruleForgotten = "forgotten"
 	ruleUnblocked = "unblocked"
 	ruleKnown     = "known"
 
-	mostHits = 1 << 20 // the largest number of hits that a Forget or Unblock takes
+	mostHits = 1 << 20 // the most hits that a Forget or Unblock takes
 	maxSum   = core.MaxQuota / 2
 
 	// The counter of a known address has one take, of knownHits and the generation. That is
@@ -71,13 +71,11 @@ type memory struct {
 // shortens CookieFor and KnownFor.
 func openMemory(c *Config, store core.Store) (memory, error) {
 	m, err := newMemory(c, store, longSum)
-	if !errors.Is(err, core.ErrConfig) {
-		return m, err
+	if errors.Is(err, core.ErrConfig) {
+		c.CookieFor, c.KnownFor = min(c.CookieFor, maxShortTrust), min(c.KnownFor, maxShortTrust)
+		return newMemory(c, store, shortSum)
 	}
-	if err := c.shorten(maxShortTrust); err != nil {
-		return memory{}, err
-	}
-	return newMemory(c, store, shortSum)
+	return m, err
 }
 
 func newMemory(c *Config, store core.Store, sum core.Limit) (memory, error) {
@@ -122,7 +120,7 @@ func (m memory) read(ctx context.Context, address, account string) (t trust, err
 		used := l.Limit.Quota - l.Remaining
 		switch l.Rule {
 		case ruleForgotten:
-			t.generation, t.sure = used, l.Remaining > 0
+			t.generation, t.sure = used, l.Remaining >= mostHits
 		case ruleUnblocked:
 			t.number = used
 		case ruleKnown:
@@ -157,21 +155,16 @@ var errFull = errors.New("the counter of the account is full")
 
 // change changes the account's generation or number. It returns errFull if it cannot.
 func (m memory) change(ctx context.Context, rule, account string) error {
-	ctx = context.WithoutCancel(ctx)
-	for most := int64(mostHits); ; {
-		d, err := m.limiter.Take(ctx, 1+rand.Int64N(most), core.Hit{Rule: rule, Key: account})
-		switch {
-		case err != nil:
-			return err
-		case d.Degraded:
-			return fmt.Errorf("the shared store does not answer: other instances do not know of the change: call it again: %w", core.ErrDegraded)
-		case d.Allowed:
-			return nil
-		case d.Remaining == 0:
-			return errFull
-		}
-		most = min(most, d.Remaining)
+	d, err := m.limiter.Take(context.WithoutCancel(ctx), 1+rand.Int64N(mostHits), core.Hit{Rule: rule, Key: account})
+	switch {
+	case err != nil:
+		return err
+	case d.Degraded:
+		return fmt.Errorf("the shared store does not answer: other instances do not know of the change: call it again: %w", core.ErrDegraded)
+	case !d.Allowed:
+		return errFull
 	}
+	return nil
 }
 
 // Forget ends the trust in all clients of an account: every device cookie and every known
@@ -229,48 +222,23 @@ func (g *Guard) Trust(ctx context.Context, username, address string) error {
 	return g.memory.remember(ctx, t, key, account)
 }
 
-// shorten reduces CookieFor and KnownFor to longest. If the user has set one of them
-// to more, it returns an error.
-func (c *Config) shorten(longest time.Duration) error {
-	var errs []error
-	shorten := func(field string, d *time.Duration, standard time.Duration, used bool) {
-		if used && *d > longest && *d != standard {
-			errs = append(errs, fmt.Errorf("%w: %s: %v: must be %v or less: Forget needs a counter that lasts longer, and the Store keeps none", core.ErrConfig, field, *d, longest))
-		}
-		*d = min(*d, longest)
-	}
-	shorten("CookieFor", &c.CookieFor, DefaultCookieFor, len(c.Secrets) > 0)
-	shorten("KnownFor", &c.KnownFor, DefaultKnownFor, !c.ForgetAddresses)
-	return errors.Join(errs...)
-}
-
-// judging has the attempts whose handlers are running in this process, by account, in the
-// order in which they began. Its methods may be called concurrently.
+// judging has the attempts whose handlers are running in this process, in the order in
+// which they began. Its methods may be called concurrently.
 type judging struct {
 	mu       sync.Mutex
-	attempts map[string][]*attempt
+	attempts []*attempt
 }
 
-// begin adds an attempt whose handler will run.
 func (j *judging) begin(a *attempt) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.attempts == nil {
-		j.attempts = map[string][]*attempt{}
-	}
-	j.attempts[a.account] = append(j.attempts[a.account], a)
+	j.attempts = append(j.attempts, a)
 }
 
-// end removes an attempt whose handler has ended.
 func (j *judging) end(a *attempt) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	left := slices.DeleteFunc(j.attempts[a.account], func(other *attempt) bool { return other == a })
-	if len(left) > 0 {
-		j.attempts[a.account] = left
-	} else {
-		delete(j.attempts, a.account)
-	}
+	j.attempts = slices.DeleteFunc(j.attempts, func(other *attempt) bool { return other == a })
 }
 
 // oldest returns the trust of the oldest attempt on an account whose handler is running.
@@ -279,8 +247,10 @@ func (j *judging) end(a *attempt) {
 func (j *judging) oldest(account string) (t trust, found bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if all := j.attempts[account]; len(all) > 0 {
-		return all[0].trust, true
+	for _, a := range j.attempts {
+		if a.account == account {
+			return a.trust, true
+		}
 	}
 	return trust{}, false
 }

@@ -110,27 +110,6 @@ func TestTrustedClientsHaveALimitTogether(t *testing.T) {
 	}
 }
 
-// The waits are those of the account and of its trusted clients together.
-func TestAKnownAddressWaitsForTheShorterOfTwoWaits(t *testing.T) {
-	for name, c := range map[string]login.Config{
-		"the trusted clients'": {AccountFailures: core.Limit{Quota: 3, Window: 5 * 60 * 60e9, Algorithm: core.FixedWindow}, TrustedFailures: core.Limit{Quota: 2, Window: 60 * 60e9, Algorithm: core.FixedWindow}},
-		"the account's":        {AccountFailures: core.Limit{Quota: 3, Window: 60 * 60e9, Algorithm: core.FixedWindow}, TrustedFailures: core.Limit{Quota: 2, Window: 5 * 60 * 60e9, Algorithm: core.FixedWindow}},
-	} {
-		s := newSite(t, c)
-		s.right("192.0.2.1", "alice")
-		s.want(many(3, func(i int) int { return s.wrong(ip(i), "alice") }), "map[401:3]")
-		s.want(many(3, func(int) int { return s.wrong("192.0.2.1", "alice") }), "map[401:2 429:1]")
-		wait := s.guard.Check(form("192.0.2.1", "alice")).RetryAfter
-		if wait <= 0 || wait > 60*60e9 {
-			t.Errorf("%s: a wait of %v", name, wait)
-		}
-		s.clock.Advance(wait - 1000)
-		s.want(many(1, func(int) int { return s.wrong("192.0.2.1", "alice") }), "map[429:1]")
-		s.clock.Advance(1000)
-		s.want(many(1, func(int) int { return s.wrong("192.0.2.1", "alice") }), "map[401:1]")
-	}
-}
-
 // It is a success of the address, as one through the guard is.
 func TestTrustCountsASuccessElsewhere(t *testing.T) {
 	store := newShared(t, core.MemoryConfig{})

@@ -96,7 +96,7 @@ var arrows = []struct {
 	{"adapters/connect", []string{"core", "keyfuncs", "adapters/internal", "adapters/connect/internal", "internal/requestlog"}},
 	{"adapters", []string{"core", "keyfuncs", "adapters/internal", "internal/httprequest"}},
 	{"stores", []string{"core", "inflight", "stores", "internal/meter", "internal/names"}},
-	{"login", []string{"core", "internal/requestlog", "internal/usernames", "keyfuncs", "stores"}},
+	{"login", []string{"core", "internal/httprequest", "internal/requestlog", "internal/usernames", "keyfuncs", "stores"}},
 	{"live", []string{"core", "live/internal", "internal/stripes"}},
 	{"observe/slog", []string{"core"}},
 	{"observe", []string{"core", "observe", "internal/stripes"}},

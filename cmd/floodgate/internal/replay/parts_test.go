@@ -226,7 +226,7 @@ func TestASweepOfABrokenFile(t *testing.T) {
 // Nobody waits in a replay: the requests are those of the past.
 func TestNobodyWaitsInAReplay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const text = "policies: [{name: a, limits: 5/m, wait: 1m}, {name: b, limits: 9/m, wait: 1m, dry-run: true}, {name: c, limits: 9/m}]"
+		const text = "policies: [{name: a, limits: 5/m fixed_window, wait: 5m}, {name: b, limits: 9/m, wait: 5m, dry-run: true}, {name: c, limits: 9/m}]"
 		r, err := New(Config{Name: "f", Text: []byte(text), Sweep: true})
 		if err != nil {
 			t.Fatal(err)
