@@ -16,7 +16,7 @@ import (
 )
 
 // readPolicy reads a policy file. It may be a pipe, as a shell's <(command) is, and is
-// not read to its end if it is too long.
+// not read to its end if it is too long, which is an error of package policy.
 func readPolicy(name string) ([]byte, error) { return readAtMost(name, policy.MaxBytes) }
 
 func readAtMost(name string, most int64) ([]byte, error) {
@@ -25,11 +25,7 @@ func readAtMost(name string, most int64) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close() //nolint:errcheck // it was read only
-	text, err := io.ReadAll(io.LimitReader(f, most+1))
-	if err == nil && int64(len(text)) > most {
-		err = fmt.Errorf("%s: has more than %d bytes: want at most so many", name, most)
-	}
-	return text, err
+	return io.ReadAll(io.LimitReader(f, most+1))
 }
 
 // load reads a policy file without opening its store. It takes users and tiers,
