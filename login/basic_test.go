@@ -75,6 +75,31 @@ func TestRequestsAtOnceWithBasicAuthentication(t *testing.T) {
 	}
 }
 
+// After a failure the next request is alone: if it is right, those behind it are not denied.
+func TestAWrongPasswordAmongRightOnes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, login.Config{Sources: []core.KeyFunc{login.BasicUser()}, Methods: []string{"GET"}})
+		got := make([]int, 12)
+		var wg sync.WaitGroup
+		for i := range got {
+			wg.Go(func() {
+				r := basicGet("Basic YWxpY2U6eA==")
+				d := s.guard.Check(r)
+				if got[i] = http.StatusTooManyRequests; d.Allowed {
+					got[i] = http.StatusOK
+					if s.reached.Add(1) == 1 {
+						got[i] = http.StatusUnauthorized
+					}
+					time.Sleep(time.Second)
+					s.guard.Settle(r, d, core.Outcome{Status: got[i]})
+				}
+			})
+		}
+		wg.Wait()
+		s.want(many(len(got), func(i int) int { return got[i] }), "map[200:11 401:1]")
+	})
+}
+
 // A client that has gone does not wait, and the requests of other accounts and forms do not wait.
 func TestWhoDoesNotWaitInALine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

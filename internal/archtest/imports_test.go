@@ -86,7 +86,7 @@ var arrows = []struct {
 	{"keyfuncs", []string{"core", "internal/requestlog"}},
 	{"floodgatetest", []string{"core"}},
 	{"inflight", []string{"core"}},
-	{"adapters/adaptertest", []string{"core", "inflight", "keyfuncs", "floodgatetest", "internal/usernames"}},
+	{"adapters/adaptertest", []string{"core", "inflight", "keyfuncs", "floodgatetest", "internal/hooktest", "internal/usernames"}},
 	{"adapters/echo5/internal", []string{"internal/readers"}},
 	{"adapters/fiber3/internal", []string{"internal/readers"}},
 	{"adapters/internal/fibertest", []string{"core", "keyfuncs", "internal/processtest"}},
@@ -104,7 +104,7 @@ var arrows = []struct {
 	{"policy/internal/paths", []string{"core"}},
 	{"policy/internal/expression", []string{"core", "internal/requestlog", "keyfuncs", "policy/internal/words"}},
 	{"policy/internal/file", []string{"core", "inflight", "keyfuncs", "stores", "policy/internal", "internal/boundedyaml", "internal/regularfile"}},
-	{"policy/internal/requesttest", []string{"core", "adapters"}},
+	{"policy/internal/requesttest", []string{"core", "adapters", "internal/hooktest"}},
 	{"policy", []string{"core", "inflight", "keyfuncs", "stores", "policy/internal", "internal/regularfile"}},
 	{"examples/login/site/sitetest", []string{"core", "examples", "internal"}},
 	// It asks a key function about requests that nobody has sent.
