@@ -339,7 +339,6 @@ func (s *snapshot) deny(r Request, d *Decision) Denial {
 	if den.Status < 200 || den.Status > 599 {
 		den.Status = d.denialStatus()
 	}
-	den.matchType()
 	return den
 }
 

@@ -1,11 +1,8 @@
 package core
 
 import (
-	"bytes"
 	"errors"
-	"slices"
 	"strconv"
-	"strings"
 	"unicode/utf8"
 )
 
@@ -16,54 +13,12 @@ type Denial struct {
 	// Header has lines that are set beside those of Decision.AppendHeaders. A line replaces the
 	// response's lines of the same name.
 	Header []Header
-	// Body is the body, which a response to HEAD leaves out. If a hook replaces the body and
-	// keeps the Content-Type of the standard denial, the beginning of the body decides:
-	// application/problem+json for {"type":", application/json for another { or [, text/plain
-	// for other text, none for an empty body.
+	// Body is the body, which a response to HEAD leaves out. A hook that replaces the body of the
+	// standard denial replaces its Content-Type, too.
 	Body []byte
 }
 
-const (
-	problemType = "application/problem+json"
-	problemHead = `{"type":"` // how every standard body begins
-)
-
-// matchType corrects the Content-Type of a denial if a hook has replaced the body and kept the
-// standard Content-Type.
-func (d *Denial) matchType() {
-	stale := func(h Header) bool { return h.Value == problemType && strings.EqualFold(h.Name, "Content-Type") }
-	if !slices.ContainsFunc(d.Header, stale) {
-		return
-	}
-	matching := typeOf(d.Body)
-	if matching == problemType {
-		return
-	}
-	d.Header = slices.Clone(d.Header) // a hook may use one slice for all
-	if matching == "" {
-		d.Header = slices.DeleteFunc(d.Header, stale)
-		return
-	}
-	for i, h := range d.Header {
-		if stale(h) {
-			d.Header[i].Value = matching
-		}
-	}
-}
-
-// typeOf returns the Content-Type of a body.
-func typeOf(body []byte) string {
-	switch {
-	case len(body) == 0:
-		return ""
-	case bytes.HasPrefix(body, []byte(problemHead)):
-		return problemType
-	case body[0] == '{' || body[0] == '[':
-		return "application/json"
-	default:
-		return "text/plain; charset=utf-8"
-	}
-}
+const problemType = "application/problem+json"
 
 // The status codes of decisions.
 const (
@@ -92,9 +47,9 @@ func (d *Decision) denial() Denial {
 
 // The beginnings of the standard bodies, up to the detail.
 const (
-	badRequestHead = problemHead + `about:blank","title":"Bad Request","status":400,"detail":"`
-	failedHead     = problemHead + `about:blank","title":"Service Unavailable","status":503,"detail":"`
-	overLimitHead  = problemHead + `https://iana.org/assignments/http-problem-types#quota-exceeded",` +
+	badRequestHead = `{"type":"about:blank","title":"Bad Request","status":400,"detail":"`
+	failedHead     = `{"type":"about:blank","title":"Service Unavailable","status":503,"detail":"`
+	overLimitHead  = `{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded",` +
 		`"title":"Request cannot be satisfied as assigned quota has been exceeded","status":429,"detail":"`
 )
 

@@ -203,29 +203,6 @@ func TestHooksCompose(t *testing.T) {
 	}
 }
 
-// A hook may use one slice of header lines for all denials.
-func TestADenialDoesNotChangeTheHeaderOfAHook(t *testing.T) {
-	shared := []core.Header{{Name: "Content-Type", Value: "application/problem+json"}, {Name: "X-Denied", Value: "yes"}}
-	bodies := []string{"please wait", "", `{"type":"about:blank"}`}
-	l := newLimiter(t, core.Config{
-		Hooks: hooktest.Funcs{OnDisallowedFunc: func(core.Request, core.Decision) core.Denial {
-			body := bodies[0]
-			bodies = bodies[1:]
-			return core.Denial{Status: 429, Header: shared, Body: []byte(body)}
-		}},
-		Rules: []core.Rule{{Name: "r", Key: static("k"), Limits: []core.Limit{core.PerMinute(0)}}},
-	}, nil)
-	for i, want := range []string{
-		"[{Content-Type text/plain; charset=utf-8} {X-Denied yes}]",
-		"[{X-Denied yes}]",
-		"[{Content-Type application/problem+json} {X-Denied yes}]",
-	} {
-		if den := l.Deny(&request{}, l.Check(&request{})); fmt.Sprint(den.Header) != want {
-			t.Errorf("denial %d: header %v, want %s", i+1, den.Header, want)
-		}
-	}
-}
-
 func ExampleHooks() {
 	var lines []string
 	limiter := core.Must(core.New(core.Config{

@@ -23,10 +23,9 @@ type MemoryConfig struct {
 	// least the keys of one request. 0 means DefaultMaxKeys, with at most 256 MB, or 8,000
 	// keys, for a rule whose states can become large.
 	//
-	// It bounds memory. A key takes about 23 + 18 × limits bytes with the default algorithm. A
-	// SlidingLog adds 8 bytes for each hit that it holds, at most 128 KiB. A BucketedWindow
-	// adds 4 bytes for each bucket, at most 32 KiB. Both are rounded up to a power of two. One
-	// request of a new key may take all of that.
+	// A key takes about 23 + 18 × limits bytes with the default algorithm. A SlidingLog adds 8
+	// bytes for each hit that it holds, at most 128 KiB. A BucketedWindow adds 4 bytes for each
+	// bucket, at most 32 KiB. Both are rounded up to a power of two.
 	MaxKeys int
 	// Clock returns the time, and may be called concurrently. nil: the process's monotonic
 	// clock, which ignores changes of the wall clock.
@@ -41,22 +40,16 @@ type MemoryConfig struct {
 //
 // # When it is full
 //
-// At MaxKeys, a new key evicts another one of its shard, with bounded work:
+// At MaxKeys, a new key evicts another one of its shard, with bounded work. A rule's share is
+// MaxKeys divided by the number of rules that hold keys. A new key of a rule at its share evicts a
+// key of that rule, otherwise one of the largest rule above its share. So a flood of keys on one
+// rule evicts no key of a rule below its share, as long as fewer than some 50 rules hold keys.
 //
-//   - A rule's share is MaxKeys divided by the number of rules that hold keys. A new key of a
-//     rule at its share or above evicts a key of that rule. Otherwise it evicts a key of the
-//     largest rule above its share. So a flood of keys on one rule evicts no key of a rule below
-//     its share. The exception is a shard without a key of that rule, which is improbable with
-//     fewer than 50 rules.
-//   - Of up to eight keys examined, an expired key goes first, then the key that has used the
-//     smallest share of its limits.
-//   - A denied key, one of whose limits is used up, is evicted only if every key of its rule in
-//     the shard is denied. The key that recovers soonest goes first.
-//   - A take evicts no key that it decides on.
-//
-// So a client cannot end its own denial with made-up keys, unless it uses up the limits of
-// about as many keys as the rule's share. With the default MaxKeys, three rules and a quota of
-// 5, that takes more than 1.6 million hits before the denial ends by itself.
+// Of up to eight keys examined, an expired one goes first, then the one that has used the smallest
+// part of its limits. A denied key goes only if every key of its rule in the shard is denied: the
+// one that recovers soonest. A take evicts no key that it decides on. So a client cannot end its
+// own denial with made-up keys, unless it uses up the limits of about as many keys as the rule's
+// share: with the default MaxKeys, three rules and a quota of 5, by more than 1.6 million hits.
 type Memory struct {
 	now    func() int64
 	tables *memtable.Tables

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
-	"github.com/floodgate-go/floodgate/internal/hooktest"
 )
 
 // A take of cost 0 asks and charges nothing: it begins no window either.
@@ -141,43 +140,6 @@ func TestWhichDecisionsNeedTheOutcome(t *testing.T) {
 			l := newLimiter(t, core.Config{Rules: rules}, newClock())
 			if d := l.Check(&request{method: row.method}); d.NeedsOutcome() != row.want {
 				t.Errorf("%s, %d rules: %t", row.name, len(rules), d.NeedsOutcome())
-			}
-		}
-	}
-}
-
-// Clients read problem details by their type: an application's own JSON is sent as JSON,
-// however the hook writes the name of the header.
-func TestTheTypeOfABodyFromAHook(t *testing.T) {
-	var body, name string
-	l := newLimiter(t, core.Config{
-		Rules: []core.Rule{{Key: static("k"), Limits: []core.Limit{core.PerMinute(0)}}},
-		Hooks: hooktest.Funcs{OnDisallowedFunc: func(r core.Request, d core.Decision) core.Denial {
-			den := core.DefaultHooks{}.OnDisallowed(r, d)
-			den.Body = []byte(body)
-			for i := range den.Header {
-				if den.Header[i].Name == "Content-Type" {
-					den.Header[i].Name = name
-				}
-			}
-			return den
-		}},
-	}, newClock())
-	const problem, object, text = "application/problem+json", "application/json", "text/plain; charset=utf-8"
-	for _, row := range []struct{ body, want string }{
-		{`{"error":"wait"}`, object}, {`["wait"]`, object}, {`{"type":"https://a.example/wait"}`, problem},
-		{"wait", text}, {`"wait"`, text}, {" {}", text}, {"", ""},
-	} {
-		for _, name = range []string{"Content-Type", "content-type"} {
-			body = row.body
-			got := ""
-			for _, h := range l.Deny(&request{}, l.Check(&request{})).Header {
-				if h.Name == name {
-					got = h.Value
-				}
-			}
-			if got != row.want {
-				t.Errorf("%s of %q: %q, want %q", name, row.body, got, row.want)
 			}
 		}
 	}

@@ -221,37 +221,6 @@ func responses(t *testing.T, a Adapter) {
 		})
 	}
 
-	for name, row := range map[string]struct{ body, kind string }{
-		"text":          {"slow down", "text/plain; charset=utf-8"},
-		"HTML":          {"<p>slow down", "text/plain; charset=utf-8"},
-		"a JSON string": {`"slow down"`, "text/plain; charset=utf-8"},
-		"other problem": {`{"type":"https://a.example/slow"}`, "application/problem+json"},
-		"JSON":          {`{"title":"slow down"}`, "application/json"},
-	} {
-		t.Run("a hook replaces the body and not its type: "+name, func(t *testing.T) {
-			hooks := hooktest.Funcs{OnDisallowedFunc: func(r core.Request, d core.Decision) core.Denial {
-				den := core.DefaultHooks{}.OnDisallowed(r, d)
-				den.Body = []byte(row.body)
-				return den
-			}}
-			l := limiter(t, core.Config{Hooks: hooks, Headers: core.HeadersOff, Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(0)}}}})
-			check(t, serve(t, Limit{Checker: l}).get("/"), 429, row.body, "Cache-Control: no-store", "Content-Type: "+row.kind)
-		})
-	}
-
-	t.Run("a hook takes the body away and not its type", func(t *testing.T) {
-		shared := core.Denial{Header: []core.Header{{Name: "content-type", Value: "application/problem+json"}, {Name: "X-Denied", Value: "yes"}}}
-		hooks := hooktest.Funcs{OnDisallowedFunc: func(core.Request, core.Decision) core.Denial { return shared }}
-		l := limiter(t, core.Config{Hooks: hooks, Headers: core.HeadersOff, Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(0)}}}})
-		got := serve(t, Limit{Checker: l}).get("/")
-		if kind := got.header.Get("Content-Type"); got.body != "" || strings.Contains(kind, "problem") || got.header.Get("X-Denied") != "yes" {
-			t.Errorf("body %q, Content-Type %q, header %v", got.body, kind, got.header)
-		}
-		if len(shared.Header) != 2 || shared.Header[0].Value != "application/problem+json" {
-			t.Errorf("what the hook has returned has changed: %v", shared.Header)
-		}
-	})
-
 	t.Run("the framework's own handler for denied requests", func(t *testing.T) {
 		calls := 0
 		hooks := hooktest.Funcs{OnDisallowedFunc: func(r core.Request, d core.Decision) core.Denial {
