@@ -44,7 +44,7 @@ func NewDenial(d *core.Decision, denial core.Denial) Denial {
 	r := Denial{Code: codeOf(d.Reason, denial.Status), Fields: Fields(d)}
 	r.Message = message(denial.Body, r.Code)
 	r.Fields = append(r.Fields, allowedIn(denial.Header)...)
-	if code, message := GivenUp(d.Err); code != OK && d.Reason == core.ReasonOverLimit {
+	if code, message := GivenUp(d.Err); code != OK && (d.Reason == core.ReasonOverLimit || d.Reason == core.ReasonCanceled) {
 		r.Code, r.Message = code, message // the call was waiting for its turn
 	}
 	if r.Code != ResourceExhausted || d.Reason != core.ReasonOverLimit {
