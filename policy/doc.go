@@ -43,7 +43,8 @@
 //
 // # Promises
 //
-// All policies that apply to a request must allow it, or it is charged to none.
+// A policy has one key. For several keys, write several policies: all that apply to a
+// request must allow it, or it is charged to none.
 // No spelling of a path gets around a policy: if routers read a path in several ways,
 // a policy applies if its pattern matches any of them. A request whose key, cost or
 // condition cannot be read is denied with 400 or counted, never let go. The longest
@@ -55,5 +56,5 @@
 // store: they deny while it is gone.
 //
 // A counter keeps its count when the file changes, unless its name changes: the
-// names of the file, the policy, the rule and the tier.
+// names of the file, the policy and the tier.
 package policy

@@ -22,41 +22,31 @@ type enforcedFile struct {
 	policies []*enforcedPolicy
 	byRule   map[string]*enforcedPolicy // by the names of the limiters' rules
 	dry      *core.Limiter              // of the dry run; nil: no policy has one
-	slots    []slotRule                 // the rules with in-flight
+	slots    []slotPolicy               // those with in-flight
 	options  *options
 }
 
 // enforcedPolicy is one policy of a file.
 type enforcedPolicy struct {
 	*file.Policy
-	rules   []*enforcedRule
 	sources *expression.Sources
+	options *options
 	wait    time.Duration // how long a request may wait for its turn; 0: none waits
 
 	first, end int // the policy's part of the limiter's rules
 }
 
-// enforcedRule is one rule of a policy.
-type enforcedRule struct {
-	*file.Rule
-	options *options
-}
-
 func enforce(spec *file.Spec, o *options) *enforcedFile {
 	f := &enforcedFile{Spec: spec, options: o, byRule: map[string]*enforcedPolicy{}}
 	for _, policy := range spec.Policies {
-		p := &enforcedPolicy{Policy: policy, sources: spec.Sources}
+		p := &enforcedPolicy{Policy: policy, sources: spec.Sources, options: o}
 		if !o.impatient && !policy.DryRun {
 			p.wait = policy.Wait
 		}
-		for i := range policy.Rules {
-			rule := &enforcedRule{&policy.Rules[i], o}
-			p.rules = append(p.rules, rule)
-			if rule.InFlight != nil {
-				f.slots = append(f.slots, slotRule{policy: p, rule: rule})
-			}
-		}
 		f.policies = append(f.policies, p)
+		if policy.InFlight != nil {
+			f.slots = append(f.slots, slotPolicy{enforcedPolicy: p})
+		}
 	}
 	return f
 }
@@ -260,7 +250,9 @@ func (p *enforcedPolicy) costOf(r core.Request) (int64, error) {
 // errOthers wraps core.SkipRule, so that the log does not say that a rule limits nobody.
 var errOthers = fmt.Errorf("the rule is for other requests: %w", core.SkipRule)
 
-// coreRules returns the policy's rules for the limiter.
+// coreRules returns the policy's rules for the limiter: one for its lists of addresses,
+// and one for its limits or for each of its tiers. A policy with the field in-flight only
+// has none.
 func (p *enforcedPolicy) coreRules() []core.Rule {
 	var rules []core.Rule
 	if p.Denies() {
@@ -274,70 +266,60 @@ func (p *enforcedPolicy) coreRules() []core.Rule {
 			},
 		})
 	}
-	for _, rule := range p.rules {
-		rules = append(rules, rule.coreRules(p.wait)...)
+	if len(p.Limits) > 0 {
+		rules = append(rules, p.coreRule(p.Name, p.Limits, p.identify))
 	}
-	for i := range rules {
-		if rules[i].Headers = p.Headers; p.DryRun {
-			rules[i].Headers = core.HeadersOff // clients see nothing of a dry run
-		}
-		if p.Cost != nil {
-			rules[i].Cost = func(r core.Request) (int64, error) { return p.costOf(r) }
-		}
-	}
-	return rules
-}
-
-// coreRules returns the rule for the limiter, or a rule for each of its tiers.
-func (rule *enforcedRule) coreRules(wait time.Duration) []core.Rule {
-	one := func(name string, limits []core.Limit, key core.KeyFunc) core.Rule {
-		r := core.Rule{Name: name, Limits: limits, Key: key, MaxWait: wait}
-		if rule.Quotas != nil || rule.options.quota != nil {
-			r.Quota = func(r core.Request, l core.Limit) (int64, error) {
-				q, _, err := rule.quotaOf(r, name, &l)
-				return q, err
-			}
-		}
-		return r
-	}
-	if len(rule.Tiers) == 0 && len(rule.Limits) == 0 { // it has the field in-flight only
-		return nil
-	}
-	if len(rule.Tiers) == 0 {
-		return []core.Rule{one(rule.Counters, rule.Limits, rule.identify)}
-	}
-	var rules []core.Rule
-	for _, t := range rule.Tiers {
+	for _, t := range p.Tiers {
 		if t.Unlimited {
 			continue
 		}
-		rules = append(rules, one(rule.TierRule(t.Name), t.Limits, func(dst []byte, r core.Request) ([]byte, error) {
-			name, err := rule.tierOf(r)
+		rules = append(rules, p.coreRule(p.TierRule(t.Name), t.Limits, func(dst []byte, r core.Request) ([]byte, error) {
+			name, err := p.tierOf(r)
 			if err == nil && name != t.Name {
 				err = errOthers
 			}
 			if err != nil {
 				return dst, err
 			}
-			return rule.identify(dst, r)
+			return p.identify(dst, r)
 		}))
+	}
+	for i := range rules {
+		if rules[i].Headers = p.Headers; p.DryRun {
+			rules[i].Headers = core.HeadersOff // clients see nothing of a dry run
+		}
+		if p.Cost != nil {
+			rules[i].Cost = p.costOf
+		}
 	}
 	return rules
 }
 
-// tierOf returns the tier of a request: one of the tiers that the rule names.
-func (rule *enforcedRule) tierOf(r core.Request) (name string, err error) {
-	if rule.Tier != nil {
+// coreRule returns a rule of the limiter for some limits.
+func (p *enforcedPolicy) coreRule(name string, limits []core.Limit, key core.KeyFunc) core.Rule {
+	rule := core.Rule{Name: name, Limits: limits, Key: key, MaxWait: p.wait}
+	if p.Quotas != nil || p.options.quota != nil {
+		rule.Quota = func(r core.Request, l core.Limit) (int64, error) {
+			q, _, err := p.quotaOf(r, name, &l)
+			return q, err
+		}
+	}
+	return rule
+}
+
+// tierOf returns the tier of a request: one of the tiers that the policy names.
+func (p *enforcedPolicy) tierOf(r core.Request) (name string, err error) {
+	if p.Tier != nil {
 		var buf [64]byte
-		text, failed := rule.Tier.Key(buf[:0], r)
+		text, failed := p.Tier.Key(buf[:0], r)
 		name, err = string(text), failed
 	} else {
-		name, err = rule.options.tier(r)
+		name, err = p.options.tier(r)
 	}
 	if err != nil {
 		return "", err
 	}
-	for _, t := range rule.Tiers {
+	for _, t := range p.Tiers {
 		if t.Name == name {
 			return t.Name, nil
 		}
@@ -352,37 +334,37 @@ const (
 	fallbackMark = "?:"
 )
 
-// identify is the rule's [core.KeyFunc].
-func (rule *enforcedRule) identify(dst []byte, r core.Request) ([]byte, error) {
-	if rule.Key == nil {
+// identify is the policy's [core.KeyFunc].
+func (p *enforcedPolicy) identify(dst []byte, r core.Request) ([]byte, error) {
+	if p.Key == nil {
 		return dst, nil
 	}
 	from := len(dst)
-	dst, err := rule.Key.Key(dst, r)
+	dst, err := p.Key.Key(dst, r)
 	if err != nil {
 		return dst, err
 	}
 	if len(dst) > from {
-		if rule.Fallback != nil && dst[from] == mark {
+		if p.Fallback != nil && dst[from] == mark {
 			dst = slices.Insert(dst, from, mark)
 		}
 		return dst, nil
 	}
-	if rule.Fallback != nil {
+	if p.Fallback != nil {
 		begin := len(dst) + len(fallbackMark)
-		if dst, err = rule.Fallback.Key(append(dst, fallbackMark...), r); err != nil || len(dst) > begin {
+		if dst, err = p.Fallback.Key(append(dst, fallbackMark...), r); err != nil || len(dst) > begin {
 			return dst, err
 		}
 		dst = dst[:from]
 	}
-	switch rule.Missing {
+	switch p.Missing {
 	case file.Skip:
 		return dst, core.SkipRule
 	case file.Reject:
-		if lacks := rule.Key.Lacks(); lacks != "" {
+		if lacks := p.Key.Lacks(); lacks != "" {
 			return dst, &core.BadRequestError{Detail: lacks}
 		}
-		return dst, fmt.Errorf("%w: there is no %s", core.ErrBadRequest, words.Shorten(rule.Key.String()))
+		return dst, fmt.Errorf("%w: there is no %s", core.ErrBadRequest, words.Shorten(p.Key.String()))
 	default:
 		return dst, nil
 	}
@@ -391,21 +373,21 @@ func (rule *enforcedRule) identify(dst []byte, r core.Request) ([]byte, error) {
 // quotaOf returns the quota of a request for a limit of a rule of the limiter: that of
 // the key in the file, else that of the program, else the limit's own. from says
 // which; it is "" for the limit's own.
-func (rule *enforcedRule) quotaOf(r core.Request, name string, l *core.Limit) (q int64, from string, err error) {
-	if rule.Quotas != nil {
+func (p *enforcedPolicy) quotaOf(r core.Request, name string, l *core.Limit) (q int64, from string, err error) {
+	if p.Quotas != nil {
 		var room [64]byte
-		key, err := rule.identify(room[:0], r)
+		key, err := p.identify(room[:0], r)
 		if err != nil {
 			return 0, "", err
 		}
-		if own := rule.Quotas[string(key)]; own != nil {
+		if own := p.Quotas[string(key)]; own != nil {
 			if q, found := own.Of(l); found {
 				return q, "the field quotas", nil
 			}
 		}
 	}
-	if rule.options.quota != nil {
-		if q, found, err := rule.options.quota(r, name, *l); err != nil || found {
+	if p.options.quota != nil {
+		if q, found, err := p.options.quota(r, name, *l); err != nil || found {
 			return q, "the program", err
 		}
 	}

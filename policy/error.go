@@ -20,7 +20,7 @@ type Error struct {
 	// Line and Column are the place, from 1. Both are 0 if the Error is about the
 	// whole file.
 	Line, Column int
-	// Field is the path of the field, such as policies[0].rules[1].limits. It is
+	// Field is the path of the field, such as policies[0].tiers.paid. It is
 	// "" if the Error is about no field.
 	Field string
 	// Problem describes the mistake and quotes the value.

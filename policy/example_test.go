@@ -187,8 +187,8 @@ func ExampleSet_Explain() {
 	explain := hooktest.Funcs{ShouldLimitFunc: func(r core.Request) bool {
 		for _, p := range set.Explain(r) {
 			fmt.Println(p.Policy, p.Applies, p.Why)
-			for _, rule := range p.Rules {
-				fmt.Printf("%q: %s\n", rule.Key, policy.Words(rule.Limits[0]))
+			if p.Applies {
+				fmt.Printf("%q: %s\n", p.Key, policy.Words(p.Limits[0]))
 			}
 		}
 		return true
@@ -275,17 +275,6 @@ func ExampleSchema() {
 	err := json.Unmarshal(policy.Schema(), &schema)
 	fmt.Println(schema.Schema, err)
 	// Output: https://json-schema.org/draft/2020-12/schema <nil>
-}
-
-// The reference of all fields, as floodgate schema --format markdown prints it.
-func ExampleReference() {
-	for line := range strings.Lines(policy.Reference()) {
-		if strings.HasPrefix(line, "| `dry-run` |") {
-			fmt.Print(line)
-		}
-	}
-	// Output:
-	// | `dry-run` | `true` or `false` | `false` | `true` | If true, the policy decides, counts and reports each request that the other policies allow, but denies nothing. |
 }
 
 // The quotas of customers are in a table of the program.

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	_ "embed" // the schema
 	"fmt"
 	"slices"
 	"time"
@@ -33,19 +34,9 @@ type PolicyExplanation struct {
 	// Cost is the number of hits that the request costs.
 	Cost int64
 	// Err is the reason why the request is denied with 400; nil if it is not.
-	Err   error
-	Rules []RuleExplanation
-}
-
-// RuleExplanation describes the effect of one rule of a policy on a request.
-type RuleExplanation struct {
-	Rule string
-	// Tier is the tier of the request; "" if the rule has no tiers.
+	Err error
+	// Tier is the tier of the request; "" if the policy has no tiers.
 	Tier string
-	// Applies reports whether the rule limits the request; Why is the reason if
-	// it does not.
-	Applies bool
-	Why     string
 	// Key is the key of the counter; all requests without a key share the key "".
 	Key string
 	// Limits are the limits that apply to the key, with the quotas of the request. There
@@ -61,10 +52,9 @@ type RuleExplanation struct {
 // Explain returns what the policies do with a request. It asks no store and charges
 // nothing.
 func (s *Set) Explain(r core.Request) Explanation {
-	spec := s.current.Load()
 	q := &request{Request: r}
 	var all Explanation
-	for _, p := range spec.policies {
+	for _, p := range s.current.Load().policies {
 		e := PolicyExplanation{Policy: p.Name, DryRun: p.DryRun, Shared: p.Shared, Cost: 1}
 		if !p.DryRun {
 			e.Wait = p.Wait
@@ -74,8 +64,8 @@ func (s *Set) Explain(r core.Request) Explanation {
 		if e.Applies {
 			e.Denied = p.denies(q)
 			e.Cost, e.Err = p.costOf(q)
-			for i := range p.rules {
-				e.Rules = append(e.Rules, p.rules[i].explain(q, &e))
+			if err := p.explain(q, &e); err != nil && e.Err == nil {
+				e.Err = err
 			}
 		}
 		all = append(all, e)
@@ -83,57 +73,54 @@ func (s *Set) Explain(r core.Request) Explanation {
 	return all
 }
 
-func (rule *enforcedRule) explain(q *request, of *PolicyExplanation) RuleExplanation {
-	e, counters := RuleExplanation{Rule: rule.Name, Limits: rule.Limits, InFlight: rule.InFlight}, rule.Counters
-	fail := func(err error) RuleExplanation {
-		e.Why = err.Error()
-		if of.Err == nil {
-			of.Err = fmt.Errorf("rule %s: %w", rule.Name, err)
-		}
-		return e
-	}
-	if len(rule.Tiers) > 0 {
-		name, err := rule.tierOf(q)
+// explain adds the counter of a request and its limits.
+func (p *enforcedPolicy) explain(q *request, e *PolicyExplanation) error {
+	rule, limits := p.Name, p.Limits
+	e.InFlight = p.InFlight
+	if len(p.Tiers) > 0 {
+		name, err := p.tierOf(q)
 		if err != nil {
-			return fail(err)
+			return err
 		}
-		e.Tier, counters = name, rule.TierRule(name)
-		for _, t := range rule.Tiers {
-			if t.Name == name {
-				e.Limits = t.Limits
-			}
-		}
-		if len(e.Limits) == 0 {
-			e.Why = "the tier is unlimited"
-			return e
+		e.Tier, rule = name, p.TierRule(name)
+		limits = p.Tiers[slices.IndexFunc(p.Tiers, func(t file.Tier) bool { return t.Name == name })].Limits
+		if len(limits) == 0 && p.InFlight == nil {
+			e.passes("the tier is unlimited")
+			return nil
 		}
 	}
-	key, err := rule.identify(nil, q)
-	switch {
-	case err == core.SkipRule: //nolint:errorlint // identify returns it as it is
-		e.Why = "the request has no " + words.Shorten(rule.Key.String())
-	case err != nil:
-		return fail(err)
-	default:
-		e.Applies, e.Key = true, string(key)
-		e.Limits = slices.Clone(e.Limits)
-		for i := range e.Limits {
-			l := &e.Limits[i]
-			quota, from, err := rule.quotaOf(q, counters, l)
-			if err != nil {
-				e.Applies, e.Limits = false, nil
-				return fail(err)
-			}
-			if from == "" {
-				continue
-			}
-			if l.Burst > 0 && l.Quota > 0 && quota != core.Unlimited {
-				l.Burst = max(1, l.Burst*quota/l.Quota) // below 2^62
-			}
-			l.Quota, e.QuotasFrom = quota, from
-		}
+	key, err := p.identify(nil, q)
+	if err == core.SkipRule { //nolint:errorlint // identify returns it as it is
+		e.passes("the request has no " + words.Shorten(p.Policy.Key.String()))
+		return nil
 	}
-	return e
+	if err != nil {
+		return err
+	}
+	limits = slices.Clone(limits)
+	for i := range limits {
+		l := &limits[i]
+		quota, from, err := p.quotaOf(q, rule, l)
+		if err != nil {
+			return err
+		}
+		if from == "" {
+			continue
+		}
+		if l.Burst > 0 && l.Quota > 0 && quota != core.Unlimited {
+			l.Burst = max(1, l.Burst*quota/l.Quota) // below 2^62
+		}
+		l.Quota, e.QuotasFrom = quota, from
+	}
+	e.Key, e.Limits = string(key), limits
+	return nil
+}
+
+// passes notes that the limits are not for the request. Lists of addresses are for all.
+func (e *PolicyExplanation) passes(why string) {
+	if !e.Denied {
+		e.Applies, e.Why = false, why
+	}
 }
 
 // Words describes a limit in words, also one whose quota is core.Unlimited: "at most 3 in 6s; a window begins with the
@@ -174,11 +161,10 @@ func calendar(l core.Limit) string {
 	return fmt.Sprintf("each %s of the calendar in %v", unit, l.Zone)
 }
 
+//go:embed schema.json
+var schema []byte
+
 // Schema returns the JSON Schema (2020-12) of policy files, for editors that complete
 // and check them. It checks each field and the type of its value; [Parse] finds every
 // mistake.
-func Schema() []byte { return slices.Clone(file.Schema()) }
-
-// Reference returns a description of all fields of policy files in Markdown: the
-// type of each, its default, an example and what it means.
-func Reference() string { return file.Reference() }
+func Schema() []byte { return slices.Clone(schema) }

@@ -239,7 +239,6 @@ local: {max-keys: 5000}`: nil,
 		`policies: [{name: a, key: 'header["x"]', fallback: ip, limits: 1/h}]`:                                                                                                             {"policies[0].key: \"header[\\\"x\\\"]\": a client that changes the header"},
 		`policies: [{name: a, key: 'cookie["x"] + ip', limits: 1/h}, {name: b, key: ip, limits: 1/h, dry-run: true}]`:                                                                      {"policies[0].key: "},
 		`policies: [{name: a, key: 'query["x"]', missing: reject, limits: 1/h, match: {paths: [/x]}}, {name: b, limits: 1/h, match: {paths: [/y]}}]`:                                       {"policies[0].key: "},
-		`policies: [{name: a, match: {paths: [/x]}, rules: [{name: r, key: 'query["x"]', missing: reject, limits: 1/h}, {name: s, key: ip, limits: 9/h}]}]`:                                nil,
 		`policies: [{name: a, key: ip, tier: 'header["x-plan"]', tiers: {default: 1/h, staff: unlimited}}]`:                                                                                {"policies[0].tier: \"header[\\\"x-plan\\\"]\": a client writes the header itself, and so chooses its tier (have the program"},
 		`policies: [{name: a, limits: 1/h, cost: 'int(json["n"])'}, {name: b, limits: 1/h, cost: 'len(path)'}]`:                                                                            {"policies[0].cost: \"int(json[\\\"n\\\"])\": a client writes the JSON field itself, and so chooses what its request costs (see"},
 		`policies: [{name: a, key: 'query["x"]', missing: reject, limits: 1/h, match: {paths: [/x]}}, {name: b, limits: 1/h}]`:                                                             nil,
@@ -261,7 +260,7 @@ local: {max-keys: 5000}`: nil,
 		`{trusted-headers: [X-Id], policies: [{name: a, key: 'query["x-id"]', missing: reject, limits: 1/h}]}`:                                                                             {"policies[0].key: \"query[\\\"x-id\\\"]\": a client that changes"},
 		`policies: [{name: a, limits: ["9/m, 0/h"]}, {name: b, limits: 1/s}]`:                                                                                                              {"policies[0].limits[0]: \"0/h\": denies all requests (write 1 or more"},
 		`policies: [{name: a, limits: {maximumRequests: 0, timePeriodInMilliseconds: 1000}}]`:                                                                                              {"policies[0].limits.maximumRequests: 0: denies all requests (write 1 or more"},
-		`policies: [{name: a, rules: [{name: r, key: "#[attributes.headers['x']]", missing: skip, limits: 1/h}]}]`:                                                                         {"policies[0].rules[0].key: "},
+		`policies: [{name: a, key: "#[attributes.headers['x']]", missing: skip, limits: 1/h}]`:                                                                                             {"policies[0].key: "},
 		`policies: [{name: a, limits: 1/h, only: [10.0.0.0/8], deny: [10.0.0.0/16]}]`:                                                                                                      nil,
 		`policies: [{name: a, limits: 9/h}, {name: b, key: 'param["id"]', missing: skip, limits: 1/h}]`:                                                                                    {"policies[1].key: \"param[\\\"id\\\"]\": the parameters of a route are known only to policies that are mounted after routing"},
 		`policies: [{name: b, key: 'param["id"]', missing: reject, limits: 1/h}]`:                                                                                                          {"policies[0].key: \"param[\\\"id\\\"]\": the parameters of a route", "policies[0].key: \"param[\\\"id\\\"]\": a client that changes the path parameter gets another counter"},
@@ -344,11 +343,11 @@ func validate(s *jsonschema.Schema, text []byte) error {
 // and what depends on another place of the file or on the program.
 var beyondTheSchema = []string{
 	"no limits", "a limit without its quota", "a limit without its period", "both spellings of a limit", "missing without a key", "a type without a body", "tiers and limits", "a tier without tiers",
-	"rules and fields of a rule", "a store of no kind", "two stores", "a password of two places", "a synced store of no server", "a synced store of two servers", "a synced store with on-failure",
+	"a store of no kind", "two stores", "a password of two places", "a synced store of no server", "a synced store of two servers", "a synced store with on-failure",
 	"a header without trusted proxies", "instances of a store that fails open", "quotas without a key",
 	"a minute or a month", "a time zone that is none", "a time zone that is none in a field", "an hour of a calendar", "an hour of a calendar as text", "days for a month", "a token bucket by the calendar", "a synced store by the calendar", "a month in memcached", "a month as a timeout", "an algorithm as other libraries write it, in capital letters",
 	"one equals sign", "a method of text", "an address in a text", "one ampersand", "one bar", "and in capitals", "buckets without a precision", "buckets without a precision in a field", "a password that is a variable", "a variable in braces as the password", "a method without quotes", "a key that is a bare word", "what others call the address", "a header with a dot",
-	"a name twice", "a policy with the name of another one's rule", "names that are too long together", "a reserved name", "a unit that is none", "the second of two limits", "a quota too large", "a window too long", "a window of nothing",
+	"a name twice", "names that are too long together", "a unit that is none", "the second of two limits", "a quota too large", "a window too long", "a window of nothing",
 	"a burst for a window", "a precision that does not divide", "an aligned bucket", "a log too large", "two limits that count the same",
 	"a key of a name that is none", "a key with a name in no quotes", "a header alone", "a header's name with a space", "an expression that does not end",
 	"an expression over two lines", "an expression with a loop", "an expression with a range", "an expression with a variable", "an expression that is a list",
@@ -357,7 +356,7 @@ var beyondTheSchema = []string{
 	"a regular expression that is none", "types that do not fit", "a star within a part", "two stars in the middle", "a regular expression in a path", "a plus in a path", "two parameters in one part of a path",
 	"a colon inside a part of a path", "a query in a path", "the rest of a path in the middle", "the end of a path in the middle", "an optional parameter in the middle", "a when that is text",
 	"counting shared without a store", "headers of two resets", "headers of two drafts that write the same", "headers of two policies that write the same", "headers off beside others", "a trusted header that can be none", "a trusted header twice", "an address in both lists", "an address in only and in deny", "an address that is none", "an address twice",
-	"a cost that is text", "a header with a line's end", "a header with a bad name", "tiers that nothing chooses", "a rule twice", "a rule with tiers twice", "a rule with the name of a tier", "a tier with the name of a rule", "a tier with the name of the deny list", "a database of a cluster",
+	"a cost that is text", "a header with a line's end", "a header with a bad name", "tiers that nothing chooses", "a policy with the name of a tier", "a tier with the name of a policy", "a tier with the name of the deny list", "a database of a cluster",
 	"several addresses of no cluster", "several addresses of a PostgreSQL", "a PostgreSQL password from nowhere", "a PostgreSQL port that is none", "a password from nowhere", "a timeout too long", "a synced store's limits", "a synced store and in-flight", "a window too long for memcached", "limits twice in two names",
 	"quotas for other limits", "quotas too large for a log", "quotas for two limits of one window", "a wait too long", "a wait of a month",
 	// and what is no matter of schemas, as they see values only
@@ -389,7 +388,6 @@ var fieldValues = map[string][]any{
 	"missing": {"skip", "reject", "own-bucket", "Skip", false}, "limits": {"3/6s", "10/s, 100/m", "100 per minute", "5 per 15 Minutes, 1 / second", "10/S", "10/5 s", "10 a minute", "9/day Europe/Berlin", "9 per month UTC fixed_window", "9/day berlin", "9/day \u212aiel", map[string]any{"quota": 3, "window": "month"}, map[string]any{"quota": 3, "window": "d", "zone": "UTC"}, map[string]any{"quota": 3, "window": "d", "zone": "utc"}, map[string]any{"quota": 3, "window": "1 d", "zone": "Asia/Kathmandu"}, "1/h sliding_window", 5, []any{"1/s", map[string]any{"quota": 3, "window": "2s"}}, []any{}, map[string]any{"maximumRequests": 3, "timePeriodInMilliseconds": 6000}, map[string]any{"maximumRequests": 3, "window": "6s"}, map[string]any{"quota": -1, "window": "6s"}, map[string]any{"quota": 1, "window": "6s", "algorithm": "sliding_log"}, "x"},
 	"tier": {`header["x-plan"]`, 5}, "tiers": {map[string]any{"default": "1/s", "paid": "unlimited"}, map[string]any{"paid": "1/s"}, map[string]any{"default": 5}, []any{}},
 	"match":    {map[string]any{"methods": []any{"GET"}, "paths": []any{"/a/*"}}, map[string]any{"when": "true"}, map[string]any{"methods": []any{"get"}}, map[string]any{"method": []any{"GET"}}, nil, map[string]any{"paths": []any{}}},
-	"rules":    {[]any{map[string]any{"name": "r", "limits": "1/s"}}, []any{map[string]any{"limits": "1/s"}}, []any{}, []any{map[string]any{"name": "r", "limits": "1/s", "missing": "skip"}}},
 	"counting": {"shared", "local", "global"}, "headers": {"draft-10", "off", []any{"draft-10", "x-seconds"}, []any{}, true, []any{"draft-10", "draft-10"}}, "dry-run": {true, false, "true"}, "wait": {"2s", "500ms", "0s", "2h", "-2s", 2, 0, ""},
 	"exempt": {[]any{"10.0.0.0/8", "::1"}, []any{}, "10.0.0.1"}, "only": {[]any{"10.0.0.0/8", "::1"}, []any{}, "10.0.0.1"}, "deny": {[]any{"10.1.0.0/16"}, []any{5}}, "cost": {1, 0, -1, "len(path)", 1.5, ""},
 	"on-denied": {map[string]any{"status": 503, "body": "no"}, map[string]any{"status": 200}, map[string]any{"content-type": "text/plain"}, map[string]any{"headers": map[string]any{"X": "y"}}, map[string]any{}},
@@ -443,53 +441,5 @@ func TestTheSchemaTakesWhatTheParserTakes(t *testing.T) {
 	})
 	if taken < 5 && !testing.Short() {
 		t.Errorf("only %d files were taken: the test sees nothing", taken)
-	}
-}
-
-func TestEveryFieldHasItsPlaceInTheSchema(t *testing.T) {
-	var doc struct {
-		Defs map[string]struct {
-			Properties map[string]any
-		} `json:"$defs"`
-	}
-	if err := json.Unmarshal(policy.Schema(), &doc); err != nil {
-		t.Fatal(err)
-	}
-	for name := range fieldValues {
-		_, inPolicy := doc.Defs["policy"].Properties[name]
-		_, inRule := doc.Defs["rule"].Properties[name]
-		if (inPolicy || inRule) != (name != "nonsense") {
-			t.Errorf("%s: is it in the schema? %t", name, inPolicy || inRule)
-		}
-	}
-	// The parser lists its fields where it is given one that it does not know.
-	_, err := policy.Parse("f", []byte("policies: [{name: a, limits: 1/s, zzzzzzzzzzzzzzzz: 1}]"))
-	all := maps.Clone(doc.Defs["policy"].Properties)
-	maps.Copy(all, doc.Defs["rule"].Properties)
-	want := map[string]bool{}
-	_, list, _ := strings.Cut(fmt.Sprint(err), "the fields here are ")
-	for name := range strings.SplitSeq(strings.TrimSuffix(list, ")"), ", ") {
-		want[name] = true
-	}
-	for name := range all {
-		if !want[name] {
-			t.Errorf("the schema has %q, the parser lists %v", name, list)
-		}
-		delete(want, name)
-	}
-	if len(want) > 0 {
-		t.Errorf("the parser has %v beside what the schema has", want)
-	}
-}
-
-// The schema and the reference are in the repository too, for editors and readers.
-func TestTheFilesOfTheSchemaAndTheReferenceAreCurrent(t *testing.T) {
-	for path, c := range map[string]struct{ want, command string }{
-		"schema.json":                      {string(policy.Schema()), "go run ./cmd/floodgate schema > policy/schema.json"},
-		"../docs/file/policy-reference.md": {policy.Reference(), "go run ./cmd/floodgate schema --format markdown > docs/file/policy-reference.md"},
-	} {
-		if text, err := os.ReadFile(path); err != nil || string(text) != c.want {
-			t.Errorf("%s is not current (%v): %s", path, err, c.command)
-		}
 	}
 }

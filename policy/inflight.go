@@ -8,25 +8,23 @@ import (
 	"github.com/floodgate-go/floodgate/policy/internal/words"
 )
 
-// slotRule is a rule with the field in-flight. It has a limiter of its own: see [Set.Check].
-type slotRule struct {
-	policy  *enforcedPolicy
-	rule    *enforcedRule
+// slotPolicy is a policy with the field in-flight. It has a limiter of its own: see [Set.Check].
+type slotPolicy struct {
+	*enforcedPolicy
 	limiter *inflight.Limiter // nil: the file is not in force yet
 }
 
-// slotsOf identifies the limiter of a rule with in-flight. A policy that counts in another
+// slotsOf identifies the limiter of a policy with in-flight. A policy that counts in another
 // place gets another limiter.
 type slotsOf struct {
 	name   string
 	shared bool
 }
 
-// slotConfig returns the configuration of the limiter of a rule with in-flight.
-func (s *Set) slotConfig(f *enforcedFile, slot *slotRule) inflight.Config {
-	p, rule := slot.policy, slot.rule
+// slotConfig returns the configuration of the limiter of a policy with in-flight.
+func (s *Set) slotConfig(f *enforcedFile, p *enforcedPolicy) inflight.Config {
 	c := inflight.Config{
-		Name: f.Name + "." + rule.Counters, Max: *rule.InFlight, Key: rule.identify,
+		Name: f.Name + "." + p.Name, Max: *p.InFlight, Key: p.identify,
 		Hooks: &hooks{enforcedFile: f}, Log: f.options.log, Observer: f.options.observer,
 		MaxWait: p.wait, MaxWaiters: f.Local.MaxWaitingOfKey,
 	}
@@ -39,11 +37,12 @@ func (s *Set) slotConfig(f *enforcedFile, slot *slotRule) inflight.Config {
 	return c
 }
 
-// trySlots finds what is wrong with the rules with in-flight, without asking a store.
+// trySlots finds what is wrong with the policies with in-flight, without asking a store.
 func (s *Set) trySlots(m *mistakes, f *enforcedFile) {
 	for i := range f.slots {
-		c, p := s.slotConfig(f, &f.slots[i]), f.slots[i].policy
-		hint := "slots are named after the file and the rule"
+		p := f.slots[i].enforcedPolicy
+		c := s.slotConfig(f, p)
+		hint := "slots are named after the file and the policy"
 		if store := f.options.store; store != nil && store.Guarantees().Shared && c.Store == nil {
 			m.add(p.At(), fmt.Sprintf("in-flight: the store keeps no slots: %T", store), "give policy.WithStore a redisstore.Store")
 		}
@@ -58,11 +57,11 @@ func (s *Set) trySlots(m *mistakes, f *enforcedFile) {
 	}
 }
 
-// buildSlots makes the limiters of the rules with in-flight, or changes those that there are:
+// buildSlots makes the limiters of the policies with in-flight, or changes those that there are:
 // slots that are held stay held.
 func (s *Set) buildSlots(f *enforcedFile) (err error) {
 	for i := range f.slots {
-		c := s.slotConfig(f, &f.slots[i])
+		c := s.slotConfig(f, f.slots[i].enforcedPolicy)
 		of := slotsOf{c.Name, c.Store != nil}
 		l := s.slots[of]
 		if l != nil {
@@ -80,8 +79,8 @@ func (s *Set) buildSlots(f *enforcedFile) (err error) {
 
 // applies reports whether a request takes a slot. A request that is denied by its address
 // takes none.
-func (s *slotRule) applies(q *request) bool {
-	return q.memo.asks(s.policy.Name) && s.policy.verdict(q) == matches && !s.policy.denies(q)
+func (s *slotPolicy) applies(q *request) bool {
+	return q.memo.asks(s.Name) && s.verdict(q) == matches && !s.denies(q)
 }
 
 // heldSlots are the slots that a request holds: the note of its decision.
@@ -98,8 +97,8 @@ func (held heldSlots) release(r core.Request) {
 	}
 }
 
-// InFlight returns the limiters of the rules with the field in-flight, in the order of the
-// file. Each is named after the file and the rule, with a dot between.
+// InFlight returns the limiters of the policies with the field in-flight, in the order of the
+// file. Each is named after the file and the policy, with a dot between.
 func (s *Set) InFlight() []*inflight.Limiter {
 	var all []*inflight.Limiter
 	for _, slot := range s.current.Load().slots {

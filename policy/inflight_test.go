@@ -269,7 +269,7 @@ func TestInFlightOfAFileWithAMistake(t *testing.T) {
 	end := r.begin("/", true)
 	for name, text := range map[string]string{
 		"too long":   "policies: [{name: a, in-flight: 2}, {name: b, limits: 9/h}, {name: " + strings.Repeat("n", 64) + ", in-flight: 1}]",
-		"same names": "policies: [{name: a, in-flight: 2}, {name: b, limits: 9/h}, {name: policies, rules: [{name: a, limits: 1/h}]}]",
+		"same names": "policies: [{name: a, in-flight: 2}, {name: b, limits: 9/h}, {name: policies.a, limits: 1/h}]",
 	} {
 		if err := s.Replace([]byte(text)); err == nil || !strings.Contains(err.Error(), "in-flight: ") {
 			t.Errorf("%s: %v", name, err)

@@ -175,7 +175,6 @@ func TestAPolicysPlaceDependsOnNoOtherName(t *testing.T) {
 	for name, other := range map[string]string{
 		"p-staff":     "{name: p, counting: local, match: {paths: [/other]}, tiers: {default: 3/h, staff: unlimited}, tier: method}",
 		"p.deny-list": "{name: p, counting: local, match: {paths: [/other]}, limits: 3/h}",
-		"p.r":         "{name: p, counting: local, match: {paths: [/other]}, rules: [{name: r, tiers: {default: 3/h}, tier: method}]}",
 		"unrelated":   "{name: p, counting: local, match: {paths: [/other]}, limits: 3/h}",
 	} {
 		redis := redistest.Start(t)
@@ -198,7 +197,7 @@ func TestAPolicysPlaceDependsOnNoOtherName(t *testing.T) {
 // A tier may be named so that its rule looks like a list of denied addresses.
 func TestARuleThatLooksLikeADenyList(t *testing.T) {
 	redis := redistest.Start(t)
-	file := fmt.Sprintf("store: {redis: {address: %q, timeout: 5s}, on-failure: fail-closed}\npolicies:\n  - {name: p, rules: [{name: deny, tier: 'header[\"x-tier\"]', tiers: {default: unlimited, list: 3/h}}]}\n", redis.Addr)
+	file := fmt.Sprintf("store: {redis: {address: %q, timeout: 5s}, on-failure: fail-closed}\npolicies:\n  - {name: p.deny, tier: 'header[\"x-tier\"]', tiers: {default: unlimited, list: 3/h}}\n", redis.Addr)
 	codes := ""
 	for range 2 {
 		s := instance(t, file)

@@ -470,7 +470,6 @@ func TestRequestsWaitAsThePoliciesSay(t *testing.T) {
 	}{
 		"one":                            {"policies: [{name: a, limits: " + two + ", wait: 2s}]", [3]time.Duration{0, 2 * time.Second, -1}},
 		"longer":                         {"policies: [{name: a, limits: " + two + ", wait: 4s}]", [3]time.Duration{0, 2 * time.Second, 4 * time.Second}},
-		"each rule":                      {"policies: [{name: a, wait: 4s, rules: [{name: r, limits: 9/h}, {name: s, limits: " + two + "}]}]", [3]time.Duration{0, 2 * time.Second, 4 * time.Second}},
 		"each tier":                      {"policies: [{name: a, wait: 4s, tier: method, tiers: {default: " + two + "}}]", [3]time.Duration{0, 2 * time.Second, 4 * time.Second}},
 		"shorter":                        {"policies: [{name: a, limits: " + two + ", wait: 1s}]", [3]time.Duration{0, -1, -1}},
 		"none":                           {"policies: [{name: a, limits: " + two + "}]", [3]time.Duration{0, -1, -1}},

@@ -106,7 +106,7 @@ func TestQuotasOfTheProgram(t *testing.T) {
 		}
 		return -1, false, nil
 	}
-	s := newSite(t, `policies: [{name: a, rules: [{name: b, key: 'header["x-key"]', limits: [1/m fixed_window, 8/h fixed_window], quotas: {bob: 2/m}}]}]`, policy.WithQuota(quota))
+	s := newSite(t, `policies: [{name: a, key: 'header["x-key"]', limits: [1/m fixed_window, 8/h fixed_window], quotas: {bob: 2/m}}]`, policy.WithQuota(quota))
 	for _, c := range []struct {
 		key, plan string
 		want      int
@@ -116,7 +116,7 @@ func TestQuotasOfTheProgram(t *testing.T) {
 		}
 	}
 	s.expect(400, "GET", "/", header("X-Key", "x"), header("X-Plan", "bad"))
-	if len(rules) != 1 || rules[0] != "a.b" {
+	if len(rules) != 1 || rules[0] != "a" {
 		t.Errorf("asks for the rules %q", rules)
 	}
 }
@@ -188,9 +188,9 @@ func TestExplanationsOfQuotas(t *testing.T) {
 		got := ""
 		explain := hooktest.Funcs{ShouldLimitFunc: func(r core.Request) bool {
 			e := s.set.Explain(r)[0]
-			got = fmt.Sprint(e.Rules[0].Limits, " ", e.Rules[0].QuotasFrom)
-			if q := e.Rules[0].Limits; q[0].Quota == core.Unlimited && q[1].Quota == core.Unlimited {
-				got = "[unlimited] " + e.Rules[0].QuotasFrom
+			got = fmt.Sprint(e.Limits, " ", e.QuotasFrom)
+			if q := e.Limits; q[0].Quota == core.Unlimited && q[1].Quota == core.Unlimited {
+				got = "[unlimited] " + e.QuotasFrom
 			}
 			return false
 		}}
@@ -227,29 +227,26 @@ policies:
 		var b strings.Builder
 		for _, p := range s.set.Explain(r) {
 			fmt.Fprintf(&b, "%s %t %q dry_run=%t denied=%t cost=%d err=%v", p.Policy, p.Applies, p.Why, p.DryRun, p.Denied, p.Cost, p.Err)
-			for _, rule := range p.Rules {
-				fmt.Fprintf(&b, " [%s tier=%q %t %q key=%q %d]", rule.Rule, rule.Tier, rule.Applies, rule.Why, rule.Key, len(rule.Limits))
-			}
-			b.WriteString("\n")
+			fmt.Fprintf(&b, " tier=%q key=%q %d\n", p.Tier, p.Key, len(p.Limits))
 		}
 		return b.String()
 	}
 	got := text(&explained{address: "10.0.0.1:5", query: url.Values{"plan": {"staff"}}})
-	want := `tiered true "the policy has no match conditions" dry_run=false denied=false cost=1 err=<nil> [tiered tier="staff" false "the tier is unlimited" key="" 0]
-keyed true "the policy has no match conditions" dry_run=true denied=false cost=2 err=rule keyed: floodgate: bad request: the query parameter "id" is missing [keyed tier="" false "floodgate: bad request: the query parameter \"id\" is missing" key="" 1]
-skips true "the policy has no match conditions" dry_run=false denied=true cost=1 err=<nil> [skips tier="" false "the request has no query[\"id\"]" key="" 1]
-kept-out true "the policy has no match conditions" dry_run=false denied=true cost=1 err=<nil> [kept-out tier="" true "" key="" 1]
-kept-off false "the address is in the list exempt" dry_run=false denied=false cost=1 err=<nil>
+	want := `tiered false "the tier is unlimited" dry_run=false denied=false cost=1 err=<nil> tier="staff" key="" 0
+keyed true "the policy has no match conditions" dry_run=true denied=false cost=2 err=floodgate: bad request: the query parameter "id" is missing tier="" key="" 0
+skips true "the policy has no match conditions" dry_run=false denied=true cost=1 err=<nil> tier="" key="" 0
+kept-out true "the policy has no match conditions" dry_run=false denied=true cost=1 err=<nil> tier="" key="" 1
+kept-off false "the address is in the list exempt" dry_run=false denied=false cost=1 err=<nil> tier="" key="" 0
 `
 	if got != want {
 		t.Errorf("says:\n%swant:\n%s", got, want)
 	}
 	got = text(&explained{address: "192.0.2.1:5", query: url.Values{"id": {"abc"}}})
-	want = `tiered true "the policy has no match conditions" dry_run=false denied=false cost=1 err=<nil> [tiered tier="default" true "" key="192.0.2.1" 1]
-keyed true "the policy has no match conditions" dry_run=true denied=false cost=5 err=<nil> [keyed tier="" true "" key="abc" 1]
-skips true "the policy has no match conditions" dry_run=false denied=false cost=1 err=<nil> [skips tier="" true "" key="abc" 1]
-kept-out true "the policy has no match conditions" dry_run=false denied=false cost=1 err=<nil> [kept-out tier="" true "" key="" 1]
-kept-off true "the policy has no match conditions" dry_run=false denied=false cost=1 err=<nil> [kept-off tier="" true "" key="" 1]
+	want = `tiered true "the policy has no match conditions" dry_run=false denied=false cost=1 err=<nil> tier="default" key="192.0.2.1" 1
+keyed true "the policy has no match conditions" dry_run=true denied=false cost=5 err=<nil> tier="" key="abc" 1
+skips true "the policy has no match conditions" dry_run=false denied=false cost=1 err=<nil> tier="" key="abc" 1
+kept-out true "the policy has no match conditions" dry_run=false denied=false cost=1 err=<nil> tier="" key="" 1
+kept-off true "the policy has no match conditions" dry_run=false denied=false cost=1 err=<nil> tier="" key="" 1
 `
 	if got != want {
 		t.Errorf("says:\n%swant:\n%s", got, want)
@@ -274,13 +271,9 @@ func TestThePreflightOfAnExemptAddressIsExplainedAsAPreflight(t *testing.T) {
 func TestAnExplanationNamesTheFirstMistake(t *testing.T) {
 	s := newSite(t, `
 policies:
-  - name: a
-    cost: int(query["n"])
-    rules:
-      - {name: one, key: 'query["x"]', missing: reject, limits: 5/m}
-      - {name: two, key: 'query["y"]', missing: reject, limits: 5/m}
+  - {name: a, cost: 'int(query["n"])', key: 'query["x"]', missing: reject, limits: 5/m}
 `)
-	for query, want := range map[string]string{"n=1": "rule one: ", "n=1&x=a": "rule two: ", "n=few": "int(few)"} {
+	for query, want := range map[string]string{"n=1": `"x" is missing`, "n=few": "int(few)"} {
 		q, err := url.ParseQuery(query)
 		if err != nil {
 			t.Fatal(err)

@@ -299,10 +299,10 @@ func TestCountingMayChangeWhereTheProgramGivesTheStore(t *testing.T) {
 // A rejected change leaves the policies in force unchanged, whatever it would
 // have removed: even the counters of a rule that it does not have.
 func TestARefusedChangeTakesNoCountersAway(t *testing.T) {
-	const two = "{name: a, rules: [{name: one, limits: 100/h}, {name: two, limits: 2/h}]}"
+	const two = "{name: one, limits: 100/h}, {name: two, limits: 2/h}"
 	for name, text := range map[string]string{
-		"it lacks what is mounted": "policies: [{name: a, rules: [{name: one, limits: 100/h}]}]",
-		"another policy is wrong":  "policies: [{name: a, rules: [{name: one, limits: 100/h}]}, {name: b, rules: [{name: x, limits: 1/s name=l}, {name: y, limits: 2/s name=l}]}]",
+		"it lacks what is mounted": "policies: [{name: one, limits: 100/h}]",
+		"another policy is wrong":  "policies: [{name: one, limits: 100/h}, {name: b, limits: 1/s name=l}, {name: c, limits: 2/s name=l}]",
 	} {
 		s := newSite(t, "policies: ["+two+", {name: b, limits: 1000/h}]")
 		if _, err := s.set.Only("b"); err != nil {
@@ -352,12 +352,12 @@ func refuse(rules []core.StoreRule) error {
 func TestAChangeThatTheStoreRefuses(t *testing.T) {
 	memory := core.Must(core.NewMemory(core.MemoryConfig{}))
 	defer memory.Close() //nolint:errcheck // nothing depends on it
-	set, err := policy.Parse("f", []byte("policies: [{name: a, rules: [{name: one, limits: 100/h}, {name: two, limits: 2/h}]}, {name: b, limits: 1000/h}]"), policy.WithStore(picky{memory}))
+	set, err := policy.Parse("f", []byte("policies: [{name: one, limits: 100/h}, {name: two, limits: 2/h}, {name: b, limits: 1000/h}]"), policy.WithStore(picky{memory}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer set.Close() //nolint:errcheck // nothing depends on it
-	err = set.Replace([]byte("policies: [{name: a, rules: [{name: one, limits: 100/h}]}, {name: b, limits: 13/h}]"))
+	err = set.Replace([]byte("policies: [{name: one, limits: 100/h}, {name: b, limits: 13/h}]"))
 	if err == nil || !strings.Contains(err.Error(), "quota 13") {
 		t.Fatalf("the change: %v", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sort"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -40,7 +41,7 @@ type Set struct {
 	shared  opened     // the zero value if the file has no store
 	local   *core.Memory
 	places  *places                       // over shared and local; nil if there is one store
-	slots   map[slotsOf]*inflight.Limiter // of the rules with in-flight, also of former files
+	slots   map[slotsOf]*inflight.Limiter // of the policies with in-flight, also of former files
 	wanted  map[string]bool               // names that Only was asked for
 	warned  map[string]bool               // warnings that have been logged
 	closed  bool
@@ -186,12 +187,21 @@ func (s *Set) try(m *mistakes, f *enforcedFile) {
 		return
 	}
 	defer memory.Close() //nolint:errcheck // never fails
-	for i, p := range f.policies {
-		c := core.Config{Name: fmt.Sprint("policy-", i), Store: memory, Rules: p.coreRules()}
-		if len(c.Rules) == 0 { // it has the field in-flight only
-			continue
+	limiters := 0
+	rejects := func(policies []*enforcedPolicy) error {
+		limiters++
+		c := core.Config{Name: fmt.Sprint("try-", limiters), Store: memory}
+		for _, p := range policies {
+			c.Rules = append(c.Rules, p.coreRules()...)
 		}
-		if _, err := core.New(c); err != nil {
+		if len(c.Rules) == 0 { // they have the field in-flight only
+			return nil
+		}
+		_, err := core.New(c)
+		return err
+	}
+	for i, p := range f.policies {
+		if err := rejects(f.policies[i : i+1]); err != nil {
 			m.add(p.At(), words.Reason(err), "")
 		}
 	}
@@ -203,19 +213,15 @@ func (s *Set) try(m *mistakes, f *enforcedFile) {
 	if m.found() {
 		return
 	}
-	whole, dry := f.configs(memory)
+	if err := rejects(f.policies); err != nil { // such as names that two policies have
+		first := sort.Search(len(f.policies), func(i int) bool { return rejects(f.policies[:i+1]) != nil })
+		m.add(f.policies[first].At(), words.Reason(err), "")
+		return
+	}
+	_, dry := f.configs(memory)
 	s.trySlots(m, f)
 	if len(dry.Rules) > 0 && len(f.Name) > maxDryName {
 		m.field("name", fmt.Sprintf("%q: has %d characters, and a file with dry-run: true at most %d", f.Name, len(f.Name), maxDryName), "the dry run counts under this name and "+dryRunSuffix)
-		return
-	}
-	whole.Rules = append(whole.Rules, dry.Rules...) // in one limiter, as names are unique in the file
-	whole.RulesFor, whole.Observer = nil, nil       // the file is not in force yet
-	if len(whole.Rules) == 0 {
-		return
-	}
-	if _, err := core.New(whole); err != nil { // such as names that two policies have
-		m.field("policies", words.Reason(err), "")
 	}
 }
 
@@ -305,7 +311,7 @@ func (s *Set) Close() error {
 	return errors.Join(errs...)
 }
 
-// Check implements [core.Checker]. A request takes a slot of each rule with in-flight that
+// Check implements [core.Checker]. A request takes a slot of each policy with in-flight that
 // applies, then its hits, and gives the slots back if it is denied. The decision is that of
 // the limits, or of the field in-flight if it denies the request or no limit applies.
 func (s *Set) Check(r core.Request) core.Decision { return s.check(r, nil) }
@@ -422,17 +428,16 @@ type Policy struct {
 	// Wait is the longest time that a request waits for its turn if the policy would
 	// deny it, as the file says it. 0: no request waits. A dry run makes no request wait.
 	Wait time.Duration
-	// Rules are the policy's rules. A rule with tiers is one rule for each tier that
-	// is limited.
+	// Rules are the policy's rules of the limiter: one, or one for each tier that is
+	// limited. A policy with the field in-flight only has none.
 	Rules []PolicyRule
 }
 
 // PolicyRule describes a rule of a policy.
 type PolicyRule struct {
 	// Name is the name of the rule in [Set.Limiter], in decisions and in the
-	// store: the policy's name, followed by a dot and the rule's name if the
-	// policy has the field rules, followed by a dash and the tier's name if the
-	// rule has tiers.
+	// store: the policy's name, followed by a dash and the tier's name if the
+	// policy has tiers.
 	Name string
 	// Limits are the limits of each key.
 	Limits []core.Limit
@@ -444,8 +449,8 @@ func (s *Set) Policies() []Policy {
 	all := make([]Policy, len(spec.policies))
 	for i, p := range spec.policies {
 		all[i] = Policy{Name: p.Name, DryRun: p.DryRun, Shared: p.Shared, Wait: p.Wait}
-		for _, rule := range p.rules {
-			for _, r := range rule.coreRules(0) {
+		for _, r := range p.coreRules() {
+			if !p.isDenyRule(r.Name) {
 				all[i].Rules = append(all[i].Rules, PolicyRule{r.Name, slices.Clone(r.Limits)})
 			}
 		}
@@ -471,23 +476,24 @@ func (s *Set) QuotasOf(rule, key string) ([]int64, error) {
 	if p == nil {
 		return nil, fmt.Errorf("policy: %s: %q: %w", s.file, rule, core.ErrUnknownRule)
 	}
-	for _, of := range p.rules {
-		for _, r := range of.coreRules(0) {
-			own := of.Quotas[key]
-			if r.Name != rule || own == nil {
-				continue
+	own := p.Quotas[key]
+	if own == nil || p.isDenyRule(rule) {
+		return nil, nil
+	}
+	var all []int64
+	for _, r := range p.coreRules() {
+		if r.Name != rule {
+			continue
+		}
+		for _, l := range r.Limits {
+			q, found := own.Of(&l)
+			if !found {
+				q = l.Quota
 			}
-			all := make([]int64, len(r.Limits))
-			for i, l := range r.Limits {
-				q, found := own.Of(&l)
-				if all[i] = q; !found {
-					all[i] = l.Quota
-				}
-			}
-			return all, nil
+			all = append(all, q)
 		}
 	}
-	return nil, nil
+	return all, nil
 }
 
 // Warnings returns parts of the file in force that are legal and probably

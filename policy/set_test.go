@@ -293,20 +293,20 @@ func TestObserver(t *testing.T) {
 
 func TestAPolicyLogsWhatFails(t *testing.T) {
 	var log bytes.Buffer
-	s := newSite(t, "policies: [{name: api, rules: [{name: r, tiers: {default: 5/m, gold: 9/m}}]}]",
+	s := newSite(t, "policies: [{name: api, tiers: {default: 5/m, gold: 9/m}}]",
 		policy.WithTier(func(core.Request) (string, error) { return "", errors.New("the database is gone") }),
 		policy.Log(slog.New(slog.NewTextHandler(&log, nil))))
 	for range 10 {
 		s.send("GET", "/")
 	}
-	if strings.Count(log.String(), "a function of a rule failed") != 1 || !strings.Contains(log.String(), "limiter=policies") || !strings.Contains(log.String(), "rule=api.r-default") || !strings.Contains(log.String(), "the database is gone") {
+	if strings.Count(log.String(), "a function of a rule failed") != 1 || !strings.Contains(log.String(), "limiter=policies") || !strings.Contains(log.String(), "rule=api-default") || !strings.Contains(log.String(), "the database is gone") {
 		t.Errorf("logged: %s", &log)
 	}
 }
 
 func TestAPolicyThatKeysByRouteAroundTheRouterSaysSo(t *testing.T) {
 	var log bytes.Buffer
-	s := newSite(t, "policies: [{name: api, rules: [{name: r, key: route, limits: 5/m}]}]", policy.Log(slog.New(slog.NewTextHandler(&log, nil))))
+	s := newSite(t, "policies: [{name: api, key: route, limits: 5/m}]", policy.Log(slog.New(slog.NewTextHandler(&log, nil))))
 	for range 10 {
 		s.send("GET", "/")
 	}

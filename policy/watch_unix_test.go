@@ -39,7 +39,7 @@ func watching(t *testing.T, path string, opts ...Option) *Set {
 	return s
 }
 
-func quota(s *Set) int64 { return s.current.Load().Policies[0].Rules[0].Limits[0].Quota }
+func quota(s *Set) int64 { return s.current.Load().Policies[0].Limits[0].Quota }
 
 // expectSoon waits two seconds, the promise of Watch, and says what is to be in
 // force then.

@@ -105,28 +105,16 @@ func plural(n int, one, many string) string {
 }
 
 func schemaCommand() *cobra.Command {
-	var format string
-	c := &cobra.Command{
+	return &cobra.Command{
 		Use:   "schema",
-		Short: "Print the JSON Schema of policy files, or a reference of their fields",
-		Long: "schema prints the JSON Schema of policy files, for editors that complete and check them. With --format markdown, it prints a reference of all\n" +
-			"fields with type, default, example and meaning.",
-		Args: cobra.NoArgs,
+		Short: "Print the JSON Schema of policy files",
+		Long:  "schema prints the JSON Schema of policy files, for editors that complete them. It checks each field and the type of its value; check finds every mistake.",
+		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			text := string(policy.Schema())
-			switch format {
-			case "json":
-			case "markdown":
-				text = policy.Reference()
-			default:
-				return fmt.Errorf("%w: --format: %q: want json or markdown", errUsage, format)
-			}
-			_, err := io.WriteString(c.OutOrStdout(), text)
+			_, err := c.OutOrStdout().Write(policy.Schema())
 			return err
 		},
 	}
-	c.Flags().StringVar(&format, "format", "json", "json or markdown")
-	return c
 }
 
 func importCommand() *cobra.Command {

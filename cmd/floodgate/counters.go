@@ -121,7 +121,7 @@ func (k *counted) command(use, short, long string, do func(context.Context) erro
 		},
 	}
 	c.Flags().StringVar(&k.policy, "policy", "", "the name of the policy")
-	c.Flags().StringVar(&k.rule, "rule", "", "the rule; if it has tiers, followed by a dash and the tier (default: all rules of the policy)")
+	c.Flags().StringVar(&k.rule, "rule", "", "of a policy with tiers: the tier (default: all of them)")
 	c.Flags().StringVar(&k.key, "key", "", "the key, as explain prints it, quoted or not (default: the counter of requests without a key)")
 	return k.flags(c)
 }
@@ -143,8 +143,8 @@ func (k *counted) find(set *policy.Set) error {
 		}
 		for _, r := range p.Rules {
 			rules = append(rules, r.Name)
-			// The name of the policy may be left out of the rule's.
-			if k.rule == "" || k.rule == r.Name || k.policy+"."+k.rule == r.Name {
+			// The name of the policy may be left out of the rule's: then it is the tier's.
+			if k.rule == "" || k.rule == r.Name || k.policy+"-"+k.rule == r.Name {
 				quotas, err := set.QuotasOf(r.Name, key)
 				if err != nil {
 					return err

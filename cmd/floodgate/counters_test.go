@@ -84,7 +84,7 @@ policies:
 			t.Fatal(err)
 		}
 		out, _ := expect(t, 0, "", "explain", path, "--path", "/?"+neturl.Values{"k": {key}}.Encode())
-		_, printed, _ := strings.Cut(out, ": key ")
+		_, printed, _ := strings.Cut(out, "\n  key ")
 		printed, _, _ = strings.Cut(printed, "\n")
 		if lines := inspect("--policy", "api", "--key", printed); !strings.Contains(column(lines[0]), " 1 9 ") {
 			t.Errorf("inspect of %s: %q", printed, lines)

@@ -141,26 +141,19 @@ func writeExplanation(w io.Writer, all policy.Explanation) error {
 		if p.Wait > 0 {
 			fmt.Fprintf(&b, "  if a limit denies it, it waits for its turn, at most %v\n", p.Wait)
 		}
-		for _, rule := range p.Rules {
-			fmt.Fprintf(&b, "  rule %s", rule.Rule)
-			if rule.Tier != "" {
-				fmt.Fprintf(&b, ", tier %s", rule.Tier)
-			}
-			if !rule.Applies {
-				fmt.Fprintf(&b, ": does not apply: %s\n", report.Plain(rule.Why))
-				continue
-			}
-			key := "key " + report.Key(rule.Key)
-			if rule.Key == "" {
-				key = "one counter for all requests without a key"
-			}
-			fmt.Fprintf(&b, ": %s\n", key)
-			if rule.QuotasFrom != "" {
-				fmt.Fprintf(&b, "    quotas of this key, from %s:\n", rule.QuotasFrom)
-			}
-			for _, l := range rule.Limits {
-				fmt.Fprintf(&b, "    %s\n", policy.Words(l))
-			}
+		if p.Tier != "" {
+			fmt.Fprintf(&b, "  tier %s\n", p.Tier)
+		}
+		key := "key " + report.Key(p.Key)
+		if p.Key == "" {
+			key = "one counter for all requests without a key"
+		}
+		fmt.Fprintf(&b, "  %s\n", key)
+		if p.QuotasFrom != "" {
+			fmt.Fprintf(&b, "    quotas of this key, from %s:\n", p.QuotasFrom)
+		}
+		for _, l := range p.Limits {
+			fmt.Fprintf(&b, "    %s\n", policy.Words(l))
 		}
 	}
 	_, err := io.WriteString(w, b.String())

@@ -1,19 +1,16 @@
 // Package file reads policy files: it turns the text of a file into a checked
 // and compiled [Spec], or returns its mistakes, each with its place and a hint.
 // It opens nothing and decides nothing.
-//
-// Each field of a file is declared once, in the table of its mapping: how it is
-// read, what it means, and an example. [Schema] and [Reference] are made of these
-// tables, too.
 package file
 
 import (
-	"fmt"
+	"net/netip"
 	"strings"
-	"sync"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/keyfuncs"
 	"github.com/floodgate-go/floodgate/policy/internal/expression"
+	"github.com/floodgate-go/floodgate/policy/internal/words"
 )
 
 // Spec is the content of a file, checked and compiled, but not yet in force.
@@ -23,16 +20,16 @@ type Spec struct {
 	Store    *Store // nil: none
 	Local    Local
 	Policies []*Policy
+	Doubts   []Problem // what is legal and probably a mistake
 
-	TrustedHeaders []string  // that a client cannot choose
-	Doubts         []Problem // what is legal and probably a mistake
-
-	client   clientIP
-	policies value // which are read after all other fields
+	client clientIP
 }
 
-// defaultName is the name of a file's limiter if the file does not say it.
-const defaultName = "policies"
+// Local has the settings of the process.
+type Local struct {
+	MaxKeys         int // of local counters
+	MaxWaitingOfKey int // requests
+}
 
 // maxPolicies is the most policies of a file.
 const maxPolicies = 1000
@@ -41,84 +38,6 @@ const maxPolicies = 1000
 type Options struct {
 	User func(r core.Request) string // who the user of a request is; nil: expressions cannot use user
 	Tier bool                        // whether the program says which tier a request is of
-}
-
-// root returns the table of a whole file and the kind of its policies.
-var root = sync.OnceValues(func() (*mapping[Spec], kind[[]*Policy]) {
-	policies := list(policyMapping().kind(newPolicy), maxPolicies, "a list of policies", nil)
-	return &mapping[Spec]{
-		name: "file", want: "a mapping with the field policies",
-		about: "A policy file is a YAML or JSON mapping with these fields.",
-		fields: []field[Spec]{
-			{
-				name: "name", initial: defaultName, example: "api",
-				about: "The name of the file's counters; two files that count in one store need different names.",
-				value: set(name(), func(f *Spec) *string { return &f.Name }),
-			}, {
-				name: "client-ip", without: "the peer of the connection", example: "{trusted-proxies: [10.0.0.0/8], header: X-Forwarded-For}",
-				about: "Where the client's address comes from.",
-				value: set(clientMapping().kind(newClientIP), func(f *Spec) *clientIP { return &f.client }),
-			}, {
-				name: "trusted-headers", example: "[X-Plan]",
-				about: "Headers that your proxy sets for every request, so that no client can choose their values: no warning says that a client chooses a key, a tier or a cost that reads only these.",
-				value: set(list(headerName(), 100, "a list of names of headers", strings.ToLower), func(f *Spec) *[]string { return &f.TrustedHeaders }),
-			}, {
-				name: "store", without: "every process counts for itself", example: "{redis: {address: 'redis:6379'}}",
-				about: "The store in which shared policies count.",
-				value: set(storeMapping().kind(newStore), func(f *Spec) **Store { return &f.Store }),
-			}, {
-				name: "local", example: "{max-keys: 500000}",
-				about: "Settings of this process.",
-				value: set(localMapping().kind(func(value) Local { return newLocal() }), func(f *Spec) *Local { return &f.Local }),
-			}, {
-				name: "policies", required: true, example: "[{name: by-client, key: ip, limits: 100/m}]",
-				about: "The policies; a request is charged to all policies that apply to it, or to none.",
-				value: keep(policies.shape, func(f *Spec) *value { return &f.policies }),
-			},
-		},
-	}, policies
-})
-
-// Read reads the text of a file. If there are problems, the file cannot be used.
-func Read(text []byte, o Options) (*Spec, []Problem) {
-	f := &Spec{Name: defaultName, Local: newLocal(), Sources: &expression.Sources{User: o.User}, client: newClientIP(value{})}
-	r := &reader{spec: f, options: o}
-	r.file(text)
-	f.Doubts = r.doubts
-	return f, r.errs
-}
-
-func (r *reader) file(text []byte) {
-	v, ok := r.parse(text)
-	if !ok {
-		return
-	}
-	file, policies := root()
-	if !file.read(r, v, r.spec) {
-		return
-	}
-	// Expressions are compiled for the client's address, and policies count in the
-	// store, wherever these stand in the file.
-	r.client(r.spec)
-	r.spec.Sources.Trusted = r.spec.TrustedHeaders
-	if r.spec.policies.node == nil {
-		return
-	}
-	all, _ := policies.read(r, r.spec.policies)
-	seen := map[string]value{}
-	for _, p := range all {
-		if p.Name == "" {
-			continue
-		}
-		if other, twice := seen[p.Name]; twice {
-			r.bad(p.at, fmt.Sprintf("the name %s stands twice, in line %d too", p.Name, begin(other.node).Position.Line), "names tell counters apart")
-		}
-		seen[p.Name] = p.at
-		r.spec.Policies = append(r.spec.Policies, p)
-	}
-	r.distinct(r.spec.Policies)
-	r.oneTwin(r.spec.Policies)
-	r.doubts = append(r.doubts, r.unbound(r.spec)...)
 }
 
 // Place is a place in a file.
@@ -134,14 +53,104 @@ type Problem struct {
 	Hint string // what would be right; may be ""
 }
 
-// At returns the place of the policy.
-func (p *Policy) At() Place { return p.at.place() }
+// Read reads the text of a file. If there are problems, the file cannot be used.
+func Read(text []byte, o Options) (*Spec, []Problem) {
+	r := &reader{options: o, spec: &Spec{
+		Name: "policies", Sources: &expression.Sources{User: o.User}, client: clientIP{bits: keyfuncs.DefaultIPv6Prefix},
+		Local: Local{MaxKeys: core.DefaultMaxKeys, MaxWaitingOfKey: 100},
+	}}
+	if v, ok := r.parse(text); ok {
+		r.file(v)
+	}
+	r.spec.Doubts = r.doubts
+	return r.spec, r.errs
+}
 
-// At returns the place of the store section.
-func (s *Store) At() Place { return s.at.place() }
+func (r *reader) file(v value) {
+	f, policies := r.spec, value{}
+	m, ok := r.fields(v, "a mapping with the field policies",
+		field{"name", into(&f.Name, r.name)},
+		field{"client-ip", into(&f.client, r.clientIP)},
+		field{"trusted-headers", into(&f.Sources.Trusted, list(r, 100, "a list of names of headers", r.headerName, strings.ToLower))},
+		field{"store", into(&f.Store, r.store)},
+		field{"local", into(&f.Local, r.local)},
+		field{"policies", func(v value) { policies = v }},
+	)
+	if !ok {
+		return
+	}
+	m.requires("", "policies")
+	// Expressions are compiled for the client's address, and policies count in the
+	// store, wherever these stand in the file.
+	r.client(f.client)
+	if !m.has("policies") {
+		return
+	}
+	all, _ := list(r, maxPolicies, "a list of policies", r.policy, nil)(policies)
+	for _, p := range all {
+		if p.Name != "" {
+			f.Policies = append(f.Policies, p)
+		}
+	}
+	r.distinct(f.Policies)
+	r.oneTwin(f.Policies)
+	r.doubtUnbound(f.Policies)
+}
 
-// At returns the place of the server.
-func (s *Postgres) At() Place { return s.at.place() }
+func (r *reader) local(v value) (Local, bool) {
+	l := r.spec.Local
+	_, ok := r.fields(v, "a mapping with max-keys",
+		field{"max-keys", into(&l.MaxKeys, whole(r, 1, 1<<31-1))},
+		field{"max-waiting-of-key", into(&l.MaxWaitingOfKey, whole(r, 1, 1_000_000))},
+	)
+	return l, ok
+}
 
-// At returns the place of the secret.
-func (s Secret) At() Place { return s.at.place() }
+// clientIP is where the client's address comes from.
+type clientIP struct {
+	at      value
+	proxies []netip.Prefix
+	header  string
+	bits    int // of an IPv6 address
+	broken  bool
+}
+
+func (r *reader) clientIP(v value) (clientIP, bool) {
+	c := clientIP{at: v, bits: keyfuncs.DefaultIPv6Prefix}
+	m, ok := r.fields(v, "a mapping with trusted-proxies and header",
+		field{"trusted-proxies", into(&c.proxies, r.prefixes)},
+		field{"header", into(&c.header, r.headerName)},
+		field{"ipv6-prefix", into(&c.bits, whole(r, 32, 128))},
+	)
+	if m.has("trusted-proxies") != m.has("header") {
+		r.bad(v, "trusted-proxies and header are both needed, or neither", "a header is believed from listed proxies alone")
+	}
+	c.broken = !m.fine()
+	return c, ok
+}
+
+// client makes the sources of the client's address.
+func (r *reader) client(c clientIP) {
+	s := r.spec.Sources
+	s.IP, s.Address = keyfuncs.ClientIP(), keyfuncs.ClientIP(keyfuncs.IPv6Prefix(128))
+	if c.broken {
+		return
+	}
+	var opts []keyfuncs.ClientIPOption
+	if c.header != "" {
+		var proxies []string
+		for _, p := range c.proxies {
+			proxies = append(proxies, p.String())
+		}
+		opts = append(opts, keyfuncs.Behind(c.header, proxies...))
+	}
+	with := func(bits int) []keyfuncs.ClientIPOption {
+		return append(opts[:len(opts):len(opts)], keyfuncs.IPv6Prefix(bits))
+	}
+	ip, err := keyfuncs.NewClientIP(with(c.bits)...)
+	if err != nil {
+		r.bad(c.at, words.Reason(err), "")
+		return
+	}
+	s.IP, s.Address = ip, keyfuncs.ClientIP(with(128)...)
+}

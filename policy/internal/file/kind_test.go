@@ -39,12 +39,12 @@ func quote(text string) string {
 // A text is taken if the pattern of the schema allows it, whatever its characters.
 func TestTextIsTakenIfTheSchemaAllowsIt(t *testing.T) {
 	for name, c := range map[string]struct {
-		kind    kind[string]
+		read    func(r *reader, v value) (string, bool)
 		pattern string
 	}{
-		"name":   {name(), "^[A-Za-z0-9_.-]{1,64}$"},
-		"method": {method(), "^[A-Z-]+$"},
-		"header": {headerValue("a header's value"), "^[\t -~]+$"},
+		"name":   {(*reader).name, "^[A-Za-z0-9_.-]{1,64}$"},
+		"method": {(*reader).method, "^[A-Z-]+$"},
+		"header": {func(r *reader, v value) (string, bool) { return r.headerValue(v, "a header's value") }, "^[\t -~]+$"},
 	} {
 		allowed := regexp.MustCompile(c.pattern)
 		var texts []string
@@ -56,7 +56,7 @@ func TestTextIsTakenIfTheSchemaAllowsIt(t *testing.T) {
 		}
 		for _, text := range texts {
 			r := &reader{spec: &Spec{}}
-			if _, ok := c.kind.read(r, node(t, quote(text))); ok != allowed.MatchString(text) {
+			if _, ok := c.read(r, node(t, quote(text))); ok != allowed.MatchString(text) {
 				t.Errorf("%s: %q: %v, and the schema says %v: %v", name, text, ok, !ok, r.errs)
 			}
 		}
@@ -216,7 +216,7 @@ func TestLimitsMeanTheSameInAFileAndInGo(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, written := range []string{"'" + text + "'", fields} {
-			got := readFine(t, "policies: [{name: a, limits: "+written+"}]").Policies[0].Rules[0].Limits
+			got := readFine(t, "policies: [{name: a, limits: "+written+"}]").Policies[0].Limits
 			if !reflect.DeepEqual(got, want) {
 				t.Errorf("%s: %v, in Go %s is %v", written, got, text, want)
 			}

@@ -87,7 +87,7 @@ func TestThePlaceTheWordsAndTheHintOfAMistake(t *testing.T) {
 		}},
 		{"policies: [{name: a, zzzzzz: 1, limits: 1/s, limits: 2/s}]", []string{
 			"1:46: stands twice, in line 1 too", "",
-			"1:22: there is no such field", "the fields here are name, match, rules,",
+			"1:22: there is no such field", "the fields here are name, match, counting,",
 		}},
 		{"policies:\n- name: a\n  match:\n  limits: 1/s", []string{
 			"3:3: nothing: want a mapping with methods, paths and when", "is anything missing below it?",
@@ -115,7 +115,7 @@ func TestThePlaceTheWordsAndTheHintOfAMistake(t *testing.T) {
 			"1:30: Burst: 5: only token_bucket has one, not sliding_window", "",
 		}},
 		{"policies: [{name: a, limits: {quota: 1, window: 1h, algorithm: leaky_bucket}}]", []string{
-			`1:64: "leaky_bucket": want sliding_window, fixed_window, bucketed_window, sliding_log or token_bucket`, "leaky_bucket as a meter is called",
+			`1:64: "leaky_bucket": want sliding_window, fixed_window, bucketed_window, sliding_log or token_bucket`, "did you mean token_bucket?",
 		}},
 		{"policies: [{name: a, limits: {quota: 1, window: 1h, algorithm: fixed_windw}}]", []string{
 			`1:64: "fixed_windw": want sliding_window, fixed_window, bucketed_window, sliding_log or token_bucket`, "did you mean fixed_window?",
@@ -159,7 +159,6 @@ func TestWhatIsLegalAndProbablyAMistake(t *testing.T) {
 			`1:95: "header[\"y\"]": a client writes the header itself, and so chooses its tier`, "have the program say the tier with",
 			`1:27: "header[\"x\"]": a client that changes the header gets another counter each time,`, "add a policy with key: ip for the same",
 		}},
-		{`policies: [{name: a, match: {when: 'method == "GET"', paths: [/a], methods: [GET]}, rules: [{name: x, key: 'header["x"]', fallback: ip, limits: 1/s}, {name: y, key: ip, limits: 1/s}]}]`, nil},
 		{`policies: [{name: a, key: ip, cost: 'len(query["x"])', limits: 1/s}]`, []string{
 			`1:37: "len(query[\"x\"])": a client writes the query parameter itself, and so chooses`, "see that the cost cannot be less than what",
 		}},
@@ -237,11 +236,10 @@ func TestBoundsOfFields(t *testing.T) {
 		"least max-keys":    {"{local: {max-keys: %s}, policies: [{name: a, limits: 1/s}]}", "1", "0"},
 		"max-keys":          {"{local: {max-keys: %s}, policies: [{name: a, limits: 1/s}]}", "2147483647", "2147483648"},
 		"name":              {"{policies: [{name: %s, limits: 1/s}]}", strings.Repeat("a", maxName), strings.Repeat("a", maxName+1)},
-		"name of a counter": {"{policies: [{name: a, rules: [{name: %s, limits: 1/s}]}]}", strings.Repeat("b", maxName-2), strings.Repeat("b", maxName-1)},
+		"name of a counter": {"{policies: [{name: a, tier: method, tiers: {default: 1/s, %s: 1/s}}]}", strings.Repeat("b", maxName-2), strings.Repeat("b", maxName-1)},
 		"limits":            {"{policies: [{name: a, limits: [%s]}]}", numbered(core.MaxLimits, "1/1%ds"), numbered(core.MaxLimits+1, "1/1%ds")},
 		"limits in text":    {"{policies: [{name: a, limits: '%s'}]}", numbered(core.MaxLimits, "1/1%ds"), numbered(core.MaxLimits+1, "1/1%ds")},
-		"rules":             {"{policies: [{name: a, rules: [%s]}]}", numbered(maxRules, "{name: r%d, limits: 1/s}"), numbered(maxRules+1, "{name: r%d, limits: 1/s}")},
-		"tiers":             {"{policies: [{name: a, tier: user, tiers: {default: 1/s, %s}}]}", numbered(maxRules-1, "t%d: 1/s"), numbered(maxRules, "t%d: 1/s")},
+		"tiers":             {"{policies: [{name: a, tier: user, tiers: {default: 1/s, %s}}]}", numbered(maxTiers-1, "t%d: 1/s"), numbered(maxTiers, "t%d: 1/s")},
 		"addresses":         {"{store: {redis: {cluster: true, address: [%s]}}, policies: [{name: a, limits: 1/s}]}", numbered(1000, "'a:1%d'"), numbered(1001, "'a:1%d'")},
 		"bytes of a cost":   {"{policies: [{name: a, limits: 9/s, cost: \"1%s\"}]}", strings.Repeat(" ", 4095), strings.Repeat(" ", 4096)},
 	} {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -116,149 +115,11 @@ func describe(n ast.Node) string {
 	}
 }
 
-const emptyHint = "a value that begins with # is a comment in YAML: put it in quotes"
-
-// text reads a text that is not empty.
-func (r *reader) text(v value, want string) (string, bool) {
-	v, ok := r.open(v)
-	if !ok {
-		return "", false
-	}
-	var s string
-	switch n := v.node.(type) {
-	case *ast.StringNode:
-		s = n.Value
-	case *ast.LiteralNode:
-		s = strings.TrimSuffix(n.Value.Value, "\n")
-	case nil, *ast.NullNode:
-		r.bad(v, "is empty", "want "+want+"; "+emptyHint)
-		return "", false
-	case *ast.MappingNode, *ast.MappingValueNode, *ast.SequenceNode:
-		r.bad(v, describe(v.node)+": want "+want, "")
-		return "", false
-	default:
-		hint := "put text that looks like something else in quotes"
-		if _, number := v.node.(*ast.IntegerNode); number && strings.Contains(want, "3/6s") {
-			hint = fmt.Sprintf("write a slash and a window behind the quota, as in %s/m", describe(v.node))
-		} else if number && strings.Contains(want, "6s") {
-			hint = fmt.Sprintf("write a unit behind the number, as in %ss", describe(v.node))
-		}
-		r.bad(v, describe(v.node)+": is not text: want "+want, hint)
-		return "", false
-	}
-	if s == "" {
-		r.bad(v, "is empty", "want "+want)
-		return "", false
-	}
-	return s, true
-}
-
-// choice reads one of some words.
-func (r *reader) choice(v value, allowed ...string) (string, bool) {
-	v, ok := r.open(v)
-	if !ok {
-		return "", false
-	}
-	want := "want " + strings.Join(allowed[:len(allowed)-1], ", ") + " or " + allowed[len(allowed)-1]
-	n, ok := v.node.(*ast.StringNode)
-	if ok {
-		for _, w := range allowed {
-			if n.Value == w {
-				return w, true
-			}
-		}
-	}
-	hint := words.Nearest(kindText(v.node), allowed)
-	if slices.Contains(allowed, algorithms[0].String()) && algorithmHint(kindText(v.node)) != "" {
-		hint = algorithmHint(kindText(v.node))
-	}
-	r.bad(v, describe(v.node)+": "+want, hint)
-	return "", false
-}
-
 func kindText(n ast.Node) string {
 	if s, ok := n.(*ast.StringNode); ok {
 		return s.Value
 	}
 	return ""
-}
-
-// integer reads a whole number of decimal digits.
-func (r *reader) integer(v value, least, most int64) (int64, bool) {
-	v, ok := r.open(v)
-	if !ok {
-		return 0, false
-	}
-	want := fmt.Sprintf("want a whole number from %d to %d", least, most)
-	n, ok := v.node.(*ast.IntegerNode)
-	if !ok {
-		r.bad(v, describe(v.node)+": "+want, "")
-		return 0, false
-	}
-	i, err := strconv.ParseInt(n.Token.Value, 10, 64)
-	if err != nil || i < least || i > most {
-		r.bad(v, n.Token.Value+": "+want, "")
-		return 0, false
-	}
-	return i, true
-}
-
-func (r *reader) boolean(v value) (is, ok bool) {
-	v, ok = r.open(v)
-	if !ok {
-		return false, false
-	}
-	n, ok := v.node.(*ast.BoolNode)
-	if !ok {
-		r.bad(v, describe(v.node)+": want true or false", "")
-		return false, false
-	}
-	return n.Value, true
-}
-
-// list reads a list of at least one and at most so many values.
-func (r *reader) list(v value, most int, want string) []value {
-	v, ok := r.open(v)
-	if !ok {
-		return nil
-	}
-	n, ok := v.node.(*ast.SequenceNode)
-	if !ok {
-		hint := ""
-		if isMapping(v) {
-			hint = "begin each item of the list with a dash and a space, as in - name: api"
-		}
-		r.bad(v, describe(v.node)+": want "+want, hint)
-		return nil
-	}
-	if len(n.Values) == 0 {
-		if what, plain := strings.CutPrefix(want, "a list of "); plain {
-			want = fmt.Sprintf("1 to %d %s", most, what)
-		}
-		r.bad(v, "the list is empty: want "+want, "")
-		return nil
-	}
-	if len(n.Values) > most {
-		r.bad(v, fmt.Sprintf("a list of %d: want %s, 1 to %d", len(n.Values), want, most), "")
-		return nil
-	}
-	values := make([]value, len(n.Values))
-	for i, e := range n.Values {
-		values[i] = value{e, fmt.Sprintf("%s[%d]", v.path, i)}
-	}
-	return values
-}
-
-// items returns the values of a list; of any other value, the value itself.
-func (r *reader) items(v value, most int, want string) []value {
-	opened, ok := r.open(v)
-	if !ok {
-		return nil
-	}
-	if isList(opened) {
-		return r.list(opened, most, want)
-	}
-	return []value{v}
 }
 
 func isList(v value) bool {
@@ -388,4 +249,66 @@ func begin(n ast.Node) *token.Token {
 		return begin(n.Key)
 	}
 	return n.GetToken()
+}
+
+// pair is a field of a mapping.
+type pair struct {
+	name  string
+	key   ast.Node
+	value value
+}
+
+// pairs returns the fields of a mapping, each name once.
+func (r *reader) pairs(v value, want string) ([]pair, bool) {
+	v, ok := r.open(v)
+	if !ok {
+		return nil, false
+	}
+	var nodes []*ast.MappingValueNode
+	switch n := v.node.(type) {
+	case *ast.MappingNode:
+		nodes = n.Values
+	case *ast.MappingValueNode:
+		nodes = []*ast.MappingValueNode{n}
+	default:
+		hint := ""
+		if describe(v.node) == "nothing" {
+			hint = "is anything missing below it?"
+		}
+		r.bad(v, describe(v.node)+": want "+want, hint)
+		return nil, false
+	}
+	var pairs []pair
+	lines := map[string]int{}
+	for _, n := range nodes {
+		name := kindText(n.Key)
+		at := value{n.Key, v.path}
+		if name == "" {
+			hint := ""
+			if isInteger(at) {
+				hint = "put a key that is a number in quotes"
+			}
+			r.bad(at, words.Shown(n.Key.String())+": is not the name of a field", hint)
+			continue
+		}
+		p := pair{name, n.Key, value{n.Value, words.Shown(name)}}
+		if v.path != "" {
+			p.value.path = v.path + "." + words.Shown(name)
+		}
+		if line, twice := lines[name]; twice {
+			r.bad(value{n.Key, p.value.path}, fmt.Sprintf("stands twice, in line %d too", line), "")
+			continue
+		}
+		lines[name] = n.Key.GetToken().Position.Line
+		if isNull(n.Value) {
+			p.value.node = &ast.NullNode{BaseNode: &ast.BaseNode{}, Token: n.Key.GetToken()}
+		}
+		pairs = append(pairs, p)
+	}
+	return pairs, true
+}
+
+func isNull(n ast.Node) bool {
+	_, null := n.(*ast.NullNode)
+	return n == nil || null
 }

@@ -3,173 +3,333 @@ package file
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/inflight"
 	"github.com/floodgate-go/floodgate/policy/internal/expression"
+	"github.com/floodgate-go/floodgate/policy/internal/paths"
+	"github.com/floodgate-go/floodgate/policy/internal/words"
 )
 
 // Policy is one policy of a file.
 type Policy struct {
-	at        value
-	Name      string
-	Match     Match
-	Shared    bool
-	Headers   core.Headers
-	DryRun    bool
-	dryRunAt  value
-	Wait      time.Duration  // how long a request may wait for its turn; 0: none waits
-	Exempt    []netip.Prefix // addresses that the policy does not limit
-	Only      []netip.Prefix // none: all; requests of all other addresses are denied
-	Deny      []netip.Prefix
-	denyAt    value // of the first of the fields only and deny
-	headersAt value
-	Cost      *expression.Expression // nil: 1
-	Denied    Denied
-	Rules     []Rule
+	Name     string
+	Match    Match
+	Shared   bool
+	Headers  core.Headers
+	DryRun   bool
+	Wait     time.Duration          // how long a request may wait for its turn; 0: none waits
+	Exempt   []netip.Prefix         // addresses that the policy does not limit
+	Only     []netip.Prefix         // none: all; requests of all other addresses are denied
+	Deny     []netip.Prefix         // addresses whose requests are denied
+	Cost     *expression.Expression // nil: 1
+	Denied   Denied
+	Key      *expression.Expression // nil: one counter for all
+	Fallback *expression.Expression // nil: none
+	Missing  Missing
+	Limits   []core.Limit           // without tiers
+	Tier     *expression.Expression // nil: policy.WithTier says it
+	Tiers    []Tier
+	Quotas   map[string]*Quotas // of single keys
+	InFlight *int64             // the most requests of a key that run at a time; nil: any number
 
-	rule Rule // whose fields are among the policy's
+	at, nameAt, keyAt, headersAt value
+	denyAt                       value // of the first of the fields only and deny
 }
 
-// newPolicy returns an empty policy.
-func newPolicy(v value) *Policy {
-	return &Policy{at: v, Headers: core.HeadersOff, rule: Rule{at: v}}
+// Match describes the requests of a policy: those that meet all its conditions.
+type Match struct {
+	Methods []string        // none: all
+	Paths   []paths.Pattern // none: all
+	When    *expression.Expression
 }
 
-// policyMapping returns the table of a policy. The rules of a policy are in rules,
-// or, if there is one, its fields are among the policy's.
-func policyMapping() *mapping[*Policy] {
-	rules := list(ruleMapping().kind(func(v value) Rule { return Rule{at: v} }), maxRules, "a list of rules", nil)
-	fields := []field[*Policy]{
-		{
-			name: "name", required: true, hint: "it names the counters, and stands in logs", example: "by-client",
-			about: "The policy's name in logs, in decisions and in the names of its counters.",
-			value: set(name(), func(p **Policy) *string { return &(*p).Name }),
-		}, {
-			name: "match", without: "all requests", example: "{methods: [POST], paths: [/api/**]}",
-			about: "The requests that the policy applies to.",
-			value: set(matchMapping().kind(func(value) Match { return Match{} }), func(p **Policy) *Match { return &(*p).Match }),
-		}, {
-			name: "rules", example: "[{name: second, limits: 10/s}, {name: day, key: ip, limits: 1000/d}]",
-			about: "Several rules, which are decided together.",
-			value: set(rules, func(p **Policy) *[]Rule { return &(*p).Rules }),
-		}, {
-			name: "counting", without: "`shared` if the file has a store, else `local`", example: "local",
-			about: "Whether the policy counts in the store for all processes together (`shared`) or in each process (`local`).",
-			value: then(choice(word[bool]{"shared", true}, word[bool]{"local", false}), (*reader).counting),
-		}, {
-			name: "headers", initial: "off", example: "[draft-10, x-seconds]",
-			about: "The rate limit headers of responses.",
-			value: then(headers(), func(_ *reader, v value, p **Policy, got core.Headers) { (*p).Headers, (*p).headersAt = got, v }),
-		}, {
-			name: "dry-run", initial: "false", example: "true",
-			about: "If true, the policy decides, counts and reports each request that the other policies allow, but denies nothing.",
-			value: then(boolean(), func(_ *reader, v value, p **Policy, got bool) { (*p).DryRun, (*p).dryRunAt = got, v }),
-		}, {
-			name: "wait", without: "no request waits", example: "2s",
-			about: "The longest time that a request waits for its turn if the policy would deny it now; a request that would wait longer is denied at once.",
-			value: set(duration("a length of time such as 500ms or 6s"), func(p **Policy) *time.Duration { return &(*p).Wait }),
-		}, {
-			name: "exempt", example: "[10.0.0.0/8]",
-			about: "Client addresses that the policy does not limit; if `deny` has the address too, the longest prefix decides.",
-			value: set(prefixes(), func(p **Policy) *[]netip.Prefix { return &(*p).Exempt }),
-		}, {
-			name: "only", without: "all addresses", example: "[10.0.0.0/8, 192.168.0.0/16]",
-			about: "The only client addresses that may send the requests of `match`; all others are denied with status 403, also if `exempt` has them.",
-			value: set(prefixes(), func(p **Policy) *[]netip.Prefix { return &(*p).Only }),
-		}, {
-			name: "deny", example: "[203.0.113.0/24, '2001:db8::/32']",
-			about: "Client addresses that are denied with status 403.",
-			value: set(prefixes(), func(p **Policy) *[]netip.Prefix { return &(*p).Deny }),
-		}, {
-			name: "cost", initial: "1", example: "len(query[\"ids\"])",
-			about: "The number of hits that a request costs.",
-			value: then(cost(), func(r *reader, v value, p **Policy, got *expression.Expression) {
-				(*p).Cost = got
-				r.doubtCost(v, got)
-			}),
-		}, {
-			name: "on-denied", without: "429 and a problem document", example: "{status: 503, body: Try again later.}",
-			about: "The response that a denied client gets.",
-			value: set(deniedMapping().kind(func(value) Denied { return Denied{} }), func(p **Policy) *Denied { return &(*p).Denied }),
-		},
-	}
-	return &mapping[*Policy]{
-		name: "policy", want: "a policy", about: "An entry of `policies`. The fields of a [rule](#rule) may stand in the policy itself if it has only one.",
-		fields:   append(fields, within(ruleFields(), func(p **Policy) *Rule { return &(*p).rule })...),
-		together: "With `rules`, the policy itself has no field of a [rule](#rule) but `name`.",
-		check:    func(m filled, p **Policy) { m.r.endPolicy(m, *p) },
-	}
+// Denied is what a denied client gets in place of the default.
+type Denied struct {
+	Status      int
+	Body        string
+	ContentType string
+	Header      []core.Header
 }
 
-// counting reads where a policy counts.
-func (r *reader) counting(v value, p **Policy, shared bool) {
-	if (*p).Shared = shared; shared && r.spec.Store == nil {
-		r.bad(v, "shared: the file has no store", "write a store before the policies, or counting: local")
+// Missing is the treatment of a request without a key.
+type Missing uint8
+
+// The values of the field missing.
+const (
+	OwnBucket Missing = iota // it shares a counter with the others
+	Skip                     // the policy does not apply to it
+	Reject                   // it is denied with 400
+)
+
+// At returns the place of the policy.
+func (p *Policy) At() Place { return p.at.place() }
+
+func (r *reader) policy(v value) (*Policy, bool) {
+	p := &Policy{at: v, Headers: core.HeadersOff, Shared: r.spec.Store != nil}
+	m, ok := r.fields(v, "a policy",
+		field{"name", into(&p.Name, r.name)},
+		field{"match", into(&p.Match, r.match)},
+		field{"counting", func(v value) {
+			p.Shared, _ = choice(r, word[bool]{"shared", true}, word[bool]{"local", false})(v)
+			if p.Shared && r.spec.Store == nil {
+				r.bad(v, "shared: the file has no store", "write a store before the policies, or counting: local")
+			}
+		}},
+		field{"headers", into(&p.Headers, r.headers)},
+		field{"dry-run", into(&p.DryRun, r.boolean)},
+		field{"wait", into(&p.Wait, r.duration("a length of time such as 500ms or 6s"))},
+		field{"exempt", into(&p.Exempt, r.prefixes)},
+		field{"only", into(&p.Only, r.prefixes)},
+		field{"deny", into(&p.Deny, r.prefixes)},
+		field{"cost", func(v value) {
+			p.Cost, _ = r.cost(v)
+			r.doubtCost(v, p.Cost)
+		}},
+		field{"on-denied", into(&p.Denied, r.denied)},
+		field{"key", into(&p.Key, r.expression(`an expression such as ip or header["x-api-key"]`, nil))},
+		field{"fallback", into(&p.Fallback, r.expression("an expression such as ip", nil))},
+		field{"missing", into(&p.Missing, choice(r, word[Missing]{"own-bucket", OwnBucket}, word[Missing]{"skip", Skip}, word[Missing]{"reject", Reject}))},
+		field{"limits", into(&p.Limits, r.limits)},
+		field{"in-flight", func(v value) {
+			n, ok := whole[int64](r, 0, inflight.MaxSlots)(v)
+			if p.InFlight = &n; ok && n == 0 {
+				r.doubt(v, "0: denies all requests", deniesAllHint)
+			}
+		}},
+		field{"tier", into(&p.Tier, r.expression("an expression such as user", nil))},
+		field{"tiers", into(&p.Tiers, r.tiers)},
+		field{"quotas", into(&p.Quotas, r.quotas)},
+	)
+	if ok {
+		r.endPolicy(m, p)
 	}
+	return p, ok
 }
 
 // endPolicy checks what a policy's fields are together.
-func (r *reader) endPolicy(m filled, p *Policy) {
-	if !m.has("counting") {
-		p.Shared = r.spec.Store != nil
+func (r *reader) endPolicy(m mapping, p *Policy) {
+	p.nameAt, p.keyAt, p.headersAt, p.denyAt = m.given["name"], m.given["key"], m.given["headers"], m.given["only"]
+	if !m.has("only") {
+		p.denyAt = m.given["deny"]
 	}
-	r.endLists(m, p)
-	if m.has("rules") {
-		m.excludes(ruleFieldNames(), "stands beside rules", "write it in one of the rules")
-		for i := range p.Rules {
-			p.Rules[i].Counters = p.Name + "." + p.Rules[i].Name
-		}
-	} else {
-		p.rule.Name, p.rule.Counters, p.rule.nameAt = p.Name, p.Name, m.given["name"] // which is what clients read in headers
-		r.endRule(m, &p.rule)
-		p.Rules = []Rule{p.rule}
-	}
-	r.served(p)
-}
-
-// served notes limits that the policy's store cannot count, and those that have no dry run.
-func (r *reader) served(p *Policy) {
-	for _, rule := range p.Rules {
-		if rule.InFlight != nil && p.DryRun {
-			r.bad(p.dryRunAt, "true: in-flight has no dry run", "leave out in-flight or dry-run")
-		}
-		if rule.InFlight != nil && p.Shared && r.spec.Store != nil && r.spec.Store.Redis == nil {
-			r.bad(rule.at, "in-flight: only a store in Redis keeps slots", "count in Redis, or write counting: local")
-		}
-		all := rule.Limits
-		for _, t := range rule.Tiers {
-			all = append(all, t.Limits...)
-		}
-		for _, l := range all {
-			if r.spec.Store == nil || !p.Shared {
-				continue
-			}
-			if problem, hint := r.spec.Store.serves(l); problem != "" {
-				r.bad(rule.at, problem, hint)
+	m.requires("it names the counters, and stands in logs", "name")
+	for _, prefix := range p.Deny {
+		for i, other := range [][]netip.Prefix{p.Exempt, p.Only} {
+			if slices.Contains(other, prefix) {
+				r.bad(m.given["deny"], fmt.Sprintf("%v: %s has it too", prefix, []string{"exempt", "only"}[i]), "leave it out of one of the two lists")
 			}
 		}
 	}
+	const noKey, noKeyHint = "there is no key that could be missing", "without a key all requests share one counter"
+	m.needs("fallback", "key", noKey, noKeyHint)
+	m.needs("missing", "key", noKey, noKeyHint)
+	m.needs("quotas", "key", "there is no key that could have quotas", noKeyHint)
+	missing := "the field limits is missing"
+	if m.has("in-flight") {
+		missing = ""
+	}
+	if m.one([]string{"limits", "tiers"}, "", missing, "want "+limitsWant) {
+		m.needs("tier", "tiers", "there are no tiers to choose from", "")
+	}
+	r.doubtKey(m, p)
+	r.endQuotas(p, m.given["quotas"])
+	if m.has("tiers") && !m.has("limits") && !m.has("tier") && !r.options.Tier {
+		r.bad(m.given["tiers"], "nothing says which tier a request is of", "write the expression tier, or have the program give policy.WithTier")
+	}
+	if p.InFlight != nil && p.DryRun {
+		r.bad(m.given["dry-run"], "true: in-flight has no dry run", "leave out in-flight or dry-run")
+	}
+	store := r.spec.Store
+	if store == nil || !p.Shared {
+		return
+	}
+	if p.InFlight != nil && store.Redis == nil {
+		r.bad(p.at, "in-flight: only a store in Redis keeps slots", "count in Redis, or write counting: local")
+	}
+	for _, l := range p.allLimits() {
+		if problem, hint := store.serves(l); problem != "" {
+			r.bad(p.at, problem, hint)
+		}
+	}
 }
 
-// cost is what a request is worth: a number, or an expression.
-func cost() kind[*expression.Expression] {
-	number := whole[int64](0, core.MaxQuota)
-	e := compiled("a whole number of hits, or an expression that is one", (*expression.Expression).MayBeNumber)
-	return kind[*expression.Expression]{oneOf(strings.Join([]string{number.words, e.words}, ", or "), number.shape, e.shape), func(r *reader, v value) (*expression.Expression, bool) {
-		opened, ok := r.open(v)
-		if !ok {
-			return nil, false
+// allLimits returns the policy's limits, or those of all its tiers.
+func (p *Policy) allLimits() []core.Limit {
+	all := slices.Clone(p.Limits)
+	for _, t := range p.Tiers {
+		all = append(all, t.Limits...)
+	}
+	return all
+}
+
+// cost reads what a request is worth: a number, or an expression.
+func (r *reader) cost(v value) (*expression.Expression, bool) {
+	opened, ok := r.open(v)
+	if !ok {
+		return nil, false
+	}
+	if !isInteger(opened) {
+		return r.expression("a whole number of hits, or an expression that is one", (*expression.Expression).MayBeNumber)(v)
+	}
+	n, ok := whole[int64](r, 0, core.MaxQuota)(v)
+	if !ok {
+		return nil, false
+	}
+	constant, _ := expression.Compile(fmt.Sprint(n), r.spec.Sources)
+	return constant, true
+}
+
+func (r *reader) match(v value) (m Match, ok bool) {
+	_, ok = r.fields(v, "a mapping with methods, paths and when",
+		field{"methods", into(&m.Methods, list(r, 50, "a list of methods such as GET", r.method, func(s string) string { return s }))},
+		field{"paths", into(&m.Paths, list(r, 1000, "a list of paths such as /users/*", r.path, nil))},
+		field{"when", into(&m.When, r.expression("an expression that is true or false", (*expression.Expression).MayBeBool))},
+	)
+	return m, ok
+}
+
+// path reads a pattern of paths.
+func (r *reader) path(v value) (p paths.Pattern, ok bool) {
+	_, ok = r.checked(v, "a path such as /users/*", func(s string) (problem, hint string) {
+		p, problem, hint = paths.Parse(s)
+		return problem, hint
+	})
+	return p, ok
+}
+
+// Patterns returns the patterns of paths as they are written.
+func (m *Match) Patterns() string {
+	texts := make([]string, len(m.Paths))
+	for i, p := range m.Paths {
+		texts[i] = p.String()
+	}
+	return strings.Join(texts, ", ")
+}
+
+// Listed is the result of the lists exempt, only and deny for an address.
+type Listed uint8
+
+// The values of Listed.
+const (
+	Unlisted   Listed = iota // the policy applies to its requests
+	Exempted                 // the policy does not limit its requests
+	DenyListed               // its requests are denied
+)
+
+// HasLists reports whether the policy has one of the lists exempt, only and deny.
+func (p *Policy) HasLists() bool { return len(p.Exempt)+len(p.Only)+len(p.Deny) > 0 }
+
+// Denies reports whether the policy has a list that denies addresses.
+func (p *Policy) Denies() bool { return len(p.Only)+len(p.Deny) > 0 }
+
+// Lists returns what the lists say of an address. An address that only does not
+// have is denied, and so is the invalid address, which no list has. Of exempt and
+// deny, the longest prefix that contains the address decides.
+func (p *Policy) Lists(a netip.Addr) Listed {
+	exempt, deny := longest(p.Exempt, a), longest(p.Deny, a)
+	switch {
+	case len(p.Only) > 0 && longest(p.Only, a) < 0, deny > exempt:
+		return DenyListed
+	case exempt > deny:
+		return Exempted
+	}
+	return Unlisted
+}
+
+// longest returns the length of the longest prefix that contains an address, -1 if
+// none does.
+func longest(list []netip.Prefix, a netip.Addr) int {
+	bits := -1
+	for _, p := range list {
+		if p.Bits() > bits && p.Contains(a) {
+			bits = p.Bits()
 		}
-		if !isInteger(opened) {
-			return e.read(r, v)
+	}
+	return bits
+}
+
+func (r *reader) denied(v value) (Denied, bool) {
+	d := Denied{ContentType: "text/plain; charset=utf-8"}
+	m, ok := r.fields(v, "a mapping with status, body, content-type and headers",
+		field{"status", into(&d.Status, whole(r, 400, 599))},
+		field{"body", into(&d.Body, r.wanted("the text of the body"))},
+		field{"content-type", func(v value) { d.ContentType, _ = r.headerValue(v, "a media type such as text/plain") }},
+		field{"headers", into(&d.Header, r.headerLines)},
+	)
+	m.needs("content-type", "body", "there is no body of this type", "")
+	return d, ok
+}
+
+// headerLines reads a mapping of the names of headers and their values.
+func (r *reader) headerLines(v value) ([]core.Header, bool) {
+	pairs, ok := r.pairs(v, "a mapping of header names and their values")
+	var lines []core.Header
+	for _, p := range pairs {
+		if err := expression.HeaderName(p.name); err != nil {
+			r.bad(value{p.key, p.value.path}, fmt.Sprintf("%q: %v", words.Shorten(p.name), err), "")
+			ok = false
+			continue
 		}
-		n, ok := number.read(r, v)
-		if !ok {
-			return nil, false
+		text, fine := r.headerValue(p.value, "a header's value")
+		lines, ok = append(lines, core.Header{Name: p.name, Value: text}), ok && fine
+	}
+	return lines, ok
+}
+
+// A response can have one of the forms of each of these groups.
+const (
+	twins       = core.HeadersDraft07 | core.HeadersDraft10
+	resets      = core.HeadersXSeconds | core.HeadersXMillis | core.HeadersXEpoch
+	sameHeaders = "draft-07 and draft-10 write the same headers"
+)
+
+// headers reads a form of response headers or a list of them.
+func (r *reader) headers(v value) (core.Headers, bool) {
+	form := choice(r, word[core.Headers]{"draft-03", core.HeadersDraft03}, word[core.Headers]{"draft-07", core.HeadersDraft07}, word[core.Headers]{"draft-10", core.HeadersDraft10},
+		word[core.Headers]{"x-epoch", core.HeadersXEpoch}, word[core.Headers]{"x-milliseconds", core.HeadersXMillis}, word[core.Headers]{"x-seconds", core.HeadersXSeconds}, word[core.Headers]{"off", core.HeadersOff})
+	before := len(r.errs)
+	items := r.items(v, 7, "a list of header forms", true)
+	var h core.Headers
+	for _, item := range items {
+		got, ok := form(item)
+		opened, _ := r.open(item)
+		text := kindText(opened.node)
+		switch {
+		case !ok:
+		case got == core.HeadersOff && len(items) > 1:
+			r.bad(item, "off: cannot stand beside others", "")
+		case got == core.HeadersOff:
+		case h&got != 0:
+			r.bad(item, text+": stands twice", "")
+		case got&twins != 0 && h&twins != 0:
+			r.bad(item, text+": "+sameHeaders, "write one of them")
+		case got&resets != 0 && h&resets != 0:
+			r.bad(item, text+": X-RateLimit-Reset can have only one form", "")
+		default:
+			h |= got
 		}
-		constant, _ := expression.Compile(fmt.Sprint(n), r.spec.Sources)
-		return constant, true
-	}}
+	}
+	if h == 0 {
+		h = core.HeadersOff
+	}
+	return h, len(r.errs) == before
+}
+
+// oneTwin notes policies whose headers cannot be in one response. Clients see
+// nothing of a dry run.
+func (r *reader) oneTwin(policies []*Policy) {
+	var first *Policy
+	for _, p := range policies {
+		switch h := p.Headers & twins; {
+		case h == 0 || p.DryRun:
+		case first == nil:
+			first = p
+		case h != first.Headers&twins:
+			r.bad(p.headersAt, fmt.Sprintf("%s, and the policy %s in line %d has the other one", sameHeaders, first.Name, first.headersAt.place().Line), "write one of them in all policies")
+		}
+	}
 }

@@ -3,9 +3,16 @@ package file
 import (
 	"encoding/json"
 	"fmt"
+	"net"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/regularfile"
 	"github.com/floodgate-go/floodgate/policy/internal/words"
 	memcachedstore "github.com/floodgate-go/floodgate/stores/memcached"
 	"github.com/floodgate-go/floodgate/stores/resilient"
@@ -24,6 +31,21 @@ type Store struct {
 	RememberDenials bool
 }
 
+// Redis is a Redis server or a cluster.
+type Redis struct {
+	Addresses      []string
+	User, Password Secret
+	DB             int
+	TLS, Cluster   bool
+	Timeout        time.Duration
+}
+
+// Memcached is memcached servers.
+type Memcached struct {
+	Servers []string
+	Timeout time.Duration
+}
+
 // Synced is a store that counts in the process and exchanges with Redis or
 // Postgres: exactly one of the two is not nil.
 type Synced struct {
@@ -32,87 +54,230 @@ type Synced struct {
 	Interval time.Duration
 }
 
+// Postgres is the PostgreSQL server of a synced store.
+type Postgres struct {
+	at             value
+	Address        string
+	User, Password Secret
+	Database       string
+	TLS            bool
+	Timeout        time.Duration
+}
+
 const (
 	defaultTimeout  = 100 * time.Millisecond
 	defaultInterval = 100 * time.Millisecond
 	longestTimeout  = time.Minute
 )
 
-func newStore(v value) *Store { return &Store{at: v, Instances: 1, RememberDenials: true} }
+// At returns the place of the store section.
+func (s *Store) At() Place { return s.at.place() }
 
-// storeMapping returns the table of store.
-func storeMapping() *mapping[*Store] {
-	return &mapping[*Store]{
-		name: "store", want: "a mapping with redis, memcached or synced", about: "The store in which shared policies count.",
-		fields: []field[*Store]{
-			{
-				name: "redis", example: "{address: 'redis:6379'}",
-				about: "Count in a Redis server or cluster.",
-				value: set(redisMapping().kind(newRedis), func(s **Store) **Redis { return &(*s).Redis }),
-			}, {
-				name: "memcached", example: "{servers: ['a:11211', 'b:11211']}",
-				about: "Count in memcached servers.",
-				value: set(memcachedMapping().kind(newMemcached), func(s **Store) **Memcached { return &(*s).Memcached }),
-			}, {
-				name: "synced", example: "{redis: {address: 'redis:6379'}}",
-				about: "Count in each process, and exchange the differences through a server.",
-				value: set(syncedMapping().kind(func(value) *Synced { return &Synced{Interval: defaultInterval} }), func(s **Store) **Synced { return &(*s).Synced }),
-			}, {
-				name: "on-failure", initial: "local", example: "fail-open",
-				about: "How requests are decided while the store does not answer: counted in the process (`local`), all allowed (`fail-open`), or all denied (`fail-closed`).",
-				value: set(choice(word[resilient.Mode]{"local", resilient.Local}, word[resilient.Mode]{"fail-open", resilient.FailOpen}, word[resilient.Mode]{"fail-closed", resilient.FailClosed}),
-					func(s **Store) *resilient.Mode { return &(*s).OnFailure }),
-			}, {
-				name: "instances", initial: "1", example: "4",
-				about: "The number of processes that share the limits; each applies its part of them while the store does not answer.",
-				value: set(whole[int](1, resilient.MaxInstances), func(s **Store) *int { return &(*s).Instances }),
-			}, {
-				name: "remember-denials", initial: "true", example: "false",
-				about: "If true, a process remembers a denial for up to a second and does not ask the store again.",
-				value: set(boolean(), func(s **Store) *bool { return &(*s).RememberDenials }),
-			},
-		},
-		together: "Exactly one of `redis`, `memcached` and `synced` is given. With `on-failure: fail-open` or `on-failure: fail-closed`, there is no `instances`. " +
-			"With `synced`, there is no `on-failure`, `instances` and `remember-denials`.",
-		check: func(m filled, s **Store) {
-			switch {
-			case !m.one([]string{"redis", "memcached", "synced"}, "a file has one store", "names no store", "want redis, memcached or synced"):
-			case m.has("instances") && (*s).OnFailure != resilient.Local:
-				m.r.bad(m.given["instances"], "only on-failure: local divides the limits by it", "leave it out")
-			case m.has("synced"):
-				m.excludes([]string{"on-failure", "instances", "remember-denials"}, "a synced store counts in the process anyway", "leave it out")
+// At returns the place of the server.
+func (s *Postgres) At() Place { return s.at.place() }
+
+func (r *reader) store(v value) (*Store, bool) {
+	s := &Store{at: v, Instances: 1, RememberDenials: true}
+	m, ok := r.fields(v, "a mapping with redis, memcached or synced",
+		field{"redis", into(&s.Redis, r.redis)},
+		field{"memcached", into(&s.Memcached, r.memcached)},
+		field{"synced", into(&s.Synced, r.synced)},
+		field{"on-failure", into(&s.OnFailure, choice(r, word[resilient.Mode]{"local", resilient.Local}, word[resilient.Mode]{"fail-open", resilient.FailOpen}, word[resilient.Mode]{"fail-closed", resilient.FailClosed}))},
+		field{"instances", into(&s.Instances, whole(r, 1, resilient.MaxInstances))},
+		field{"remember-denials", into(&s.RememberDenials, r.boolean)},
+	)
+	switch {
+	case !ok, !m.one([]string{"redis", "memcached", "synced"}, "a file has one store", "names no store", "want redis, memcached or synced"):
+	case m.has("instances") && s.OnFailure != resilient.Local:
+		r.bad(m.given["instances"], "only on-failure: local divides the limits by it", "leave it out")
+	case m.has("synced"):
+		for _, name := range []string{"on-failure", "instances", "remember-denials"} {
+			if m.has(name) {
+				r.bad(m.given[name], "a synced store counts in the process anyway", "leave it out")
 			}
-		},
+		}
 	}
+	return s, ok
 }
 
-// syncedMapping returns the table of synced.
-func syncedMapping() *mapping[*Synced] {
-	return &mapping[*Synced]{
-		name: "synced", want: "a mapping with redis or postgres, and interval", about: "The server through which processes exchange what they have counted.",
-		fields: []field[*Synced]{
-			{
-				name: "redis", example: "{address: 'redis:6379'}",
-				about: "Exchange through a Redis server or cluster.",
-				value: set(redisMapping().kind(newRedis), func(s **Synced) **Redis { return &(*s).Redis }),
-			}, {
-				name: "postgres", example: "{address: 'db:5432', user: limits, database: app}",
-				about: "Exchange through a PostgreSQL server.",
-				value: set(postgresMapping().kind(newPostgres), func(s **Synced) **Postgres { return &(*s).Postgres }),
-			}, {
-				name: "interval", initial: words.Duration(defaultInterval), example: "250ms",
-				about: "The time between two exchanges, from `1ms` to `1h`.",
-				value: then(duration("a length of time such as 100ms"), func(r *reader, v value, s **Synced, d time.Duration) {
-					if (*s).Interval = d; d < synced.MinInterval || d > time.Hour {
-						r.bad(v, fmt.Sprintf("%v: want 1ms to 1h", d), "")
-					}
-				}),
-			},
-		},
-		together: "Exactly one of `redis` and `postgres` is given.",
-		check: func(m filled, _ **Synced) {
-			m.one([]string{"redis", "postgres"}, "a synced store exchanges with one server", "the field redis or postgres is missing", "it names the server that holds the shared counters")
-		},
+func (r *reader) redis(v value) (*Redis, bool) {
+	s := &Redis{Timeout: defaultTimeout}
+	m, ok := r.fields(v, "a mapping with address",
+		field{"address", into(&s.Addresses, r.addresses)},
+		field{"user", into(&s.User, r.secret)},
+		field{"password", into(&s.Password, r.secret)},
+		field{"db", into(&s.DB, whole(r, 0, 1<<20))},
+		field{"tls", into(&s.TLS, r.boolean)},
+		field{"cluster", into(&s.Cluster, r.boolean)},
+		field{"timeout", into(&s.Timeout, r.timeout)},
+	)
+	if !ok {
+		return s, false
+	}
+	m.requires("want host:port", "address")
+	if s.Cluster && s.DB != 0 {
+		r.bad(m.given["db"], fmt.Sprintf("%d: a cluster has only database 0", s.DB), "")
+	}
+	if !s.Cluster && len(s.Addresses) > 1 {
+		r.bad(m.given["address"], "several addresses are those of a cluster", "write cluster: true, or one address")
+	}
+	return s, true
+}
+
+func (r *reader) memcached(v value) (*Memcached, bool) {
+	s := &Memcached{Timeout: defaultTimeout}
+	m, ok := r.fields(v, "a mapping with servers",
+		field{"servers", into(&s.Servers, r.addresses)},
+		field{"timeout", into(&s.Timeout, r.timeout)},
+	)
+	if ok {
+		m.requires("want a list of host:port", "servers")
+	}
+	return s, ok
+}
+
+func (r *reader) synced(v value) (*Synced, bool) {
+	s := &Synced{Interval: defaultInterval}
+	m, ok := r.fields(v, "a mapping with redis or postgres, and interval",
+		field{"redis", into(&s.Redis, r.redis)},
+		field{"postgres", into(&s.Postgres, r.postgres)},
+		field{"interval", func(v value) {
+			d, ok := r.duration("a length of time such as 100ms")(v)
+			if s.Interval = d; ok && (d < synced.MinInterval || d > time.Hour) {
+				r.bad(v, fmt.Sprintf("%v: want 1ms to 1h", d), "")
+			}
+		}},
+	)
+	if ok {
+		m.one([]string{"redis", "postgres"}, "a synced store exchanges with one server", "the field redis or postgres is missing", "it names the server that holds the shared counters")
+	}
+	return s, ok
+}
+
+func (r *reader) postgres(v value) (*Postgres, bool) {
+	const want = "address, user and database"
+	s := &Postgres{at: v, Timeout: defaultTimeout}
+	m, ok := r.fields(v, "a mapping with "+want,
+		field{"address", func(v value) {
+			all, ok := r.addresses(v)
+			if ok {
+				s.Address = all[0]
+			}
+			if len(all) > 1 {
+				r.bad(v, fmt.Sprintf("%d addresses: want one host:port", len(all)), "name the primary, or a proxy that leads to it")
+			}
+		}},
+		field{"user", into(&s.User, r.secret)},
+		field{"password", into(&s.Password, r.secret)},
+		field{"database", into(&s.Database, r.wanted("the name of a database"))},
+		field{"tls", into(&s.TLS, r.boolean)},
+		field{"timeout", into(&s.Timeout, r.timeout)},
+	)
+	if ok {
+		m.requires("want "+want, "address", "user", "database")
+	}
+	return s, ok
+}
+
+// timeout reads how long a request waits for a server.
+func (r *reader) timeout(v value) (time.Duration, bool) {
+	d, ok := r.duration("a length of time such as 100ms")(v)
+	if d > longestTimeout {
+		r.bad(v, fmt.Sprintf("%v: at most %v", d, longestTimeout), "a request waits for no answer longer than this")
+	}
+	return d, ok
+}
+
+// addresses reads one host:port or a list of them.
+func (r *reader) addresses(v value) (all []string, ok bool) {
+	before := len(r.errs)
+	for _, item := range r.items(v, 1000, "a list of host:port", true) {
+		text, ok := r.text(item, "an address such as 10.0.0.1:6379")
+		if !ok {
+			continue
+		}
+		host, port, err := net.SplitHostPort(text)
+		shown := strconv.Quote(words.Shown(text))
+		switch {
+		case strings.Contains(text, "://"):
+			r.bad(item, shown+": is a URL: want host:port", "write the host and the port alone; user, password, db and tls are fields beside it")
+		case strings.Contains(text, "@"):
+			r.bad(item, shown+": has an @: want host:port", "write the host and the port alone; user and password are fields beside it")
+		case err != nil || host == "" || port == "":
+			r.bad(item, shown+": want host:port", "write the port too, as in redis:6379, memcached:11211 or db:5432")
+		case slices.Contains(all, text):
+			r.bad(item, shown+": stands twice", "")
+		default:
+			all = append(all, text)
+		}
+	}
+	return all, len(r.errs) == before
+}
+
+// Secret is a text that may stand elsewhere: in a variable of the environment,
+// or in a file.
+type Secret struct {
+	at              value
+	Word, Env, File string // one of them is not empty
+}
+
+// At returns the place of the secret.
+func (s Secret) At() Place { return s.at.place() }
+
+// variable is text that a shell would replace.
+var variable = regexp.MustCompile(`^\$(\{[A-Za-z_][A-Za-z0-9_]*\}|[A-Za-z_][A-Za-z0-9_]*)$`)
+
+// secret reads a text, or where it is to be found. No message has the text in it.
+func (r *reader) secret(v value) (Secret, bool) {
+	const want = "text, {env: NAME} or {file: PATH}"
+	s := Secret{at: v}
+	opened, ok := r.open(v)
+	if !ok {
+		return s, false
+	}
+	if isMapping(opened) {
+		s.at = opened
+		m, ok := r.fields(opened, want,
+			field{"env", into(&s.Env, r.wanted("the name of a variable"))},
+			field{"file", into(&s.File, r.wanted("the path of a file"))},
+		)
+		return s, m.one([]string{"env", "file"}, "a secret is in one place", "names no place", "want env or file") && ok
+	}
+	s.Word = kindText(opened.node)
+	switch {
+	case isList(opened) || isNull(opened.node):
+		r.bad(v, describe(opened.node)+": want "+want, "")
+	case s.Word == "":
+		r.bad(v, "is not text: want "+want, "put text that looks like something else in quotes")
+	case variable.MatchString(s.Word):
+		r.bad(v, "is the name of a variable, which is not replaced by its value", "write {env: NAME}, with the name without the dollar sign")
+	default:
+		return s, true
+	}
+	return s, false
+}
+
+// Text returns the secret's text. It reads the file or the environment.
+func (s Secret) Text() (string, error) {
+	switch {
+	case s.Env != "":
+		text, found := os.LookupEnv(s.Env)
+		if !found {
+			return "", fmt.Errorf("the variable %s is not in the environment", s.Env)
+		}
+		return text, nil
+	case s.File != "":
+		const most = 64 << 10
+		text, err := regularfile.Read(s.File, most)
+		if err != nil {
+			return "", err
+		}
+		if len(text) > most {
+			return "", fmt.Errorf("%s is longer than 64 KiB: want a file with the text alone", s.File)
+		}
+		return strings.TrimRight(string(text), "\r\n"), nil
+	default:
+		return s.Word, nil
 	}
 }
 
@@ -134,7 +299,10 @@ func (s *Store) serves(l core.Limit) (problem, hint string) {
 		return fmt.Sprintf("%v: a synced store counts aligned fixed_window and sliding_window limits only", l), "write aligned behind the limit"
 	}
 	if life, most := l.Lifetime(), memcachedstore.LongestLifetime(); s.Memcached != nil && life > most {
-		return fmt.Sprintf("%v: its hits count for %s, and a store in memcached keeps them for at most %s", l, words.Duration(life), words.Duration(most)), map[bool]string{true: "write week, or count in Redis"}[l.Zone != nil]
+		if l.Zone != nil {
+			hint = "write week, or count in Redis"
+		}
+		return fmt.Sprintf("%v: its hits count for %s, and a store in memcached keeps them for at most %s", l, words.Duration(life), words.Duration(most)), hint
 	}
 	return "", ""
 }

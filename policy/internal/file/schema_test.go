@@ -1,0 +1,265 @@
+package file
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/policy/internal/expression"
+)
+
+// described is what the schema says of a field.
+type described struct {
+	section, name string
+	required      bool
+	Description   string
+	Default       json.RawMessage
+	Examples      []json.RawMessage
+}
+
+// schemaFields returns what the schema says of all fields of a file.
+func schemaFields(t *testing.T) (all []described) {
+	t.Helper()
+	type section struct {
+		Required   []string
+		Properties map[string]described
+	}
+	var doc struct {
+		section
+		Defs map[string]section `json:"$defs"`
+	}
+	text, err := os.ReadFile("../../schema.json")
+	if err == nil {
+		err = json.Unmarshal(text, &doc)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc.Defs["file"] = doc.section
+	for name, s := range doc.Defs {
+		for field, f := range s.Properties {
+			f.section, f.name, f.required = name, field, slices.Contains(s.Required, field)
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
+// where has for each mapping a file with the mapping's place as %s, and the fields
+// that the mapping needs.
+var where = map[string]struct {
+	file   string
+	fields map[string]string
+}{
+	"file":      {"%s", map[string]string{"policies": "[{name: a, limits: 1/s}]"}},
+	"client-ip": {"{client-ip: %s, policies: [{name: a, limits: 1/s}]}", map[string]string{"trusted-proxies": "[10.9.0.0/16]", "header": "X-Real-IP"}},
+	"store":     {"{store: %s, policies: [{name: a, limits: 1/s aligned}]}", map[string]string{"redis": "{address: 'a:1'}"}},
+	"redis":     {"{store: {redis: %s}, policies: [{name: a, limits: 1/s}]}", map[string]string{"address": "'a:1'"}},
+	"memcached": {"{store: {memcached: %s}, policies: [{name: a, limits: 1/s}]}", map[string]string{"servers": "'a:1'"}},
+	"synced":    {"{store: {synced: %s}, policies: [{name: a, limits: 1/s aligned}]}", map[string]string{"redis": "{address: 'a:1'}"}},
+	"postgres":  {"{store: {synced: {postgres: %s}}, policies: [{name: a, limits: 1/s aligned}]}", map[string]string{"address": "'a:1'", "user": "u", "database": "d"}},
+	"secret":    {"{store: {redis: {address: 'a:1', password: %s}}, policies: [{name: a, limits: 1/s}]}", nil},
+	"local":     {"{local: %s, policies: [{name: a, limits: 1/s}]}", nil},
+	"policy":    {"{store: {redis: {address: 'a:1'}}, policies: [%s]}", map[string]string{"name": "a", "limits": "1/s"}},
+	"match":     {"{policies: [{name: a, limits: 1/s, match: %s}]}", nil},
+	"limit":     {"{policies: [{name: a, limits: %s}]}", map[string]string{"quota": "10", "window": "1m"}},
+	"on-denied": {"{policies: [{name: a, limits: 1/s, on-denied: %s}]}", map[string]string{"status": "500", "body": "no"}},
+}
+
+// fieldNeeds are the fields that others need in addition, or that they exclude ("").
+var fieldNeeds = map[string]map[string]string{
+	"store.memcached": {"redis": ""}, "store.synced": {"redis": ""}, "synced.postgres": {"redis": ""},
+	"policy.tiers": {"limits": ""},
+	"policy.tier":  {"limits": "", "tiers": "{default: 1/s}"}, "rule.tier": {"limits": "", "tiers": "{default: 1/s}"},
+	"policy.fallback": {"key": "path"}, "policy.missing": {"key": "path"},
+	"policy.quotas":         {"key": "path"},
+	"limit.maximumRequests": {"quota": "", "window": "", "timePeriodInMilliseconds": "5"}, "limit.timePeriodInMilliseconds": {"quota": "", "window": "", "maximumRequests": "5"},
+	"limit.burst": {"algorithm": "token_bucket"}, "limit.precision": {"algorithm": "bucketed_window"}, "limit.zone": {"window": "day"},
+}
+
+// fileWith returns a file in which a field of a mapping has a value, or lacks if the
+// value is "".
+func fileWith(t *testing.T, section, field, value string) string {
+	t.Helper()
+	place, known := where[section]
+	if !known {
+		t.Fatalf("%s: this test does not know where such a mapping stands", section)
+	}
+	fields := map[string]string{}
+	for _, more := range []map[string]string{place.fields, fieldNeeds[section+"."+field], {field: value}} {
+		for name, text := range more {
+			fields[name] = text
+		}
+	}
+	var parts []string
+	for name, text := range fields {
+		if text != "" {
+			parts = append(parts, name+": "+text)
+		}
+	}
+	slices.Sort(parts)
+	return fmt.Sprintf(place.file, "{"+strings.Join(parts, ", ")+"}")
+}
+
+func readFine(t *testing.T, text string) *Spec {
+	t.Helper()
+	spec, problems := Read([]byte(text), Options{User: func(core.Request) string { return "" }, Tier: true})
+	if len(problems) > 0 {
+		t.Fatalf("%s\n%v", text, problems)
+	}
+	return spec
+}
+
+// The schema has each field that is read, and no other one, and says which have to be there.
+func TestTheSchemaHasEveryField(t *testing.T) {
+	fields := map[string][]string{}
+	for _, f := range schemaFields(t) {
+		fields[f.section] = append(fields[f.section], f.name)
+		_, problems := Read([]byte(fileWith(t, f.section, f.name, "")), Options{Tier: true})
+		missing := slices.ContainsFunc(problems, func(p Problem) bool { return strings.HasPrefix(p.Text, "the field "+f.name+" is missing") })
+		if missing != (f.required || f.name == "limits") {
+			t.Errorf("%s.%s: is it required? %t", f.section, f.name, missing)
+		}
+	}
+	for section := range where {
+		slices.Sort(fields[section])
+		_, problems := Read([]byte(fileWith(t, section, "zzzzzzzzzzzzzzzzzz", "1")), Options{})
+		_, list, _ := strings.Cut(fmt.Sprint(problems), "the fields here are ")
+		list, _, _ = strings.Cut(list, "}")
+		read := strings.Split(list, ", ")
+		slices.Sort(read)
+		if !slices.Equal(read, fields[section]) {
+			t.Errorf("%s: read are %q, the schema has %q", section, read, fields[section])
+		}
+	}
+}
+
+// The reference has a row for each field, which says what the schema says.
+func TestTheReferenceHasEveryField(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/file/policy-reference.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := 0
+	for _, f := range schemaFields(t) {
+		_, part, _ := strings.Cut(string(text), "\n## "+f.section+"\n")
+		part, _, _ = strings.Cut(part, "\n## ")
+		i := strings.Index(part, "\n| `"+f.name+"` | ") + 1
+		if i == 0 {
+			t.Errorf("%s.%s has no row", f.section, f.name)
+			continue
+		}
+		row, _, _ := strings.Cut(part[i:], "\n")
+		initial := "`" + strings.Trim(string(f.Default), `"`) + "`"
+		if f.Default == nil {
+			initial = ""
+		}
+		if f.required {
+			initial = "required"
+		}
+		if !strings.Contains(row, f.Description+" |") || !strings.Contains(row, initial) || strings.Count(row, "|") != 6 {
+			t.Errorf("%s.%s: %s", f.section, f.name, row)
+		}
+	}
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, "| `") {
+			rows++
+		}
+	}
+	if want := len(schemaFields(t)); rows != want {
+		t.Errorf("%d rows, want %d", rows, want)
+	}
+}
+
+// Each example of the schema is read and means something, and what the schema says is meant
+// without a field is what the field means.
+func TestTheExamplesAndDefaultsOfTheSchema(t *testing.T) {
+	for _, f := range schemaFields(t) {
+		t.Run(f.section+"."+f.name, func(t *testing.T) {
+			without, problems := Read([]byte(fileWith(t, f.section, f.name, "")), Options{Tier: true})
+			if len(f.Examples) == 0 || !strings.HasSuffix(f.Description, ".") {
+				t.Error("want an example and a sentence")
+			}
+			for _, example := range f.Examples {
+				if with := readFine(t, fileWith(t, f.section, f.name, string(example))); problems == nil && dump(with) == dump(without) {
+					t.Errorf("the example %s changes nothing", example)
+				}
+			}
+			if f.Default == nil || f.name == "cost" { // whose default is no expression at all
+				return
+			}
+			if with := dump(readFine(t, fileWith(t, f.section, f.name, string(f.Default)))); with != dump(without) {
+				t.Errorf("with %s:\n%s\nwithout:\n%s", f.Default, with, dump(without))
+			}
+		})
+	}
+}
+
+// dump writes what a file says, without where it says so.
+func dump(spec *Spec) string {
+	var b strings.Builder
+	var write func(v reflect.Value)
+	write = func(v reflect.Value) {
+		switch {
+		case v.Type() == reflect.TypeFor[value](), v.Kind() == reflect.Func:
+		case v.Type() == reflect.TypeFor[*expression.Sources]():
+			fmt.Fprintf(&b, "%v ", v.Elem().FieldByName("Trusted"))
+		case v.Type() == reflect.TypeFor[*expression.Expression]() && !v.IsNil():
+			fmt.Fprintf(&b, "%v ", v.MethodByName("String").Call(nil)[0])
+		case v.Type() == reflect.TypeFor[netip.Prefix]() && v.CanInterface():
+			fmt.Fprintf(&b, "%v ", v.Interface())
+		case v.Kind() == reflect.Pointer && !v.IsNil():
+			write(v.Elem())
+		case v.Kind() == reflect.Struct:
+			for i := range v.NumField() {
+				if f := v.Field(i); v.Type().Field(i).IsExported() || f.CanInt() || f.Kind() == reflect.String || f.Kind() == reflect.Slice || v.Type() == reflect.TypeFor[Spec]() {
+					fmt.Fprintf(&b, "%s=", v.Type().Field(i).Name)
+					write(f)
+				}
+			}
+		case v.Kind() == reflect.Slice:
+			for i := range v.Len() {
+				write(v.Index(i))
+			}
+		default:
+			fmt.Fprintf(&b, "%v ", v)
+		}
+	}
+	write(reflect.ValueOf(spec))
+	return b.String()
+}
+
+func TestTheLargestFile(t *testing.T) {
+	text := "policies: [{name: a, limits: 1/s}] #"
+	text += strings.Repeat("x", MaxBytes-len(text))
+	if got := readText(text); got != "" {
+		t.Error(got)
+	}
+	if got := readText(text + "x"); !strings.HasPrefix(got, "0:0: has more than 1048576 bytes") {
+		t.Error(got)
+	}
+}
+
+// An alias is the value of its own anchor, and a message names the field from the
+// beginning of the file.
+func TestAliasesAndFields(t *testing.T) {
+	spec := readFine(t, "policies: [{name: a, limits: &one 1/s}, {name: b, limits: &two 2/s}, {name: c, limits: *one}, {name: d, limits: *two}]")
+	for i, want := range []int64{1, 2, 1, 2} {
+		if got := spec.Policies[i].Limits[0].Quota; got != want {
+			t.Errorf("policy %d has a quota of %d, want %d", i, got, want)
+		}
+	}
+	for text, want := range map[string]string{
+		"policies: [{name: a, limits: {quota: x, window: 1s}}]": "policies[0].limits.quota", "name: [a]\npolicies: [{name: a, limits: 1/s}]": "name",
+	} {
+		if _, problems := Read([]byte(text), Options{}); len(problems) != 1 || problems[0].Field != want {
+			t.Errorf("%s: %+v, want the field %s", text, problems, want)
+		}
+	}
+}
