@@ -14,7 +14,7 @@ type Backend interface {
 	// PushDiffs adds every difference of the batch to its counter, all of them or none, and
 	// returns the counters' totals after that, in order. A difference of 0 adds nothing and
 	// creates no counter: it asks for the total. The total of a counter that does not exist is
-	// 0. A counter that would fall below 0 is 0.
+	// 0. A counter that would fall below 0 is 0, and one that would pass 2^53 − 1 may stop there.
 	//
 	// A batch whose Sequence is not above that of the last batch applied for its
 	// Namespace and Node adds nothing: it was applied before, and its answer was

@@ -126,14 +126,24 @@ func read(ctx context.Context, node redis.Cmdable, names []string, windows []tim
 	if len(kept) == 0 {
 		return nil, nil
 	}
-	values, err := node.MGet(ctx, kept...).Result()
-	for i, v := range values {
-		text, _ := v.(string)
-		if n, err := strconv.ParseInt(text, 10, 54); err == nil { // as in push.lua
-			counters[i].Count = n
-		}
+	counts, err := get(ctx, node, kept...)
+	for i, n := range counts {
+		counters[i].Count = n
 	}
 	return counters, err
+}
+
+// get returns the values of counters. As in push.lua, somebody else's value counts as 0.
+func get(ctx context.Context, node redis.Cmdable, names ...string) ([]int64, error) {
+	values, err := node.MGet(ctx, names...).Result() // of a value that is no string, nil
+	counts := make([]int64, len(values))
+	for i, v := range values {
+		text, _ := v.(string)
+		if n, err := strconv.ParseUint(text, 10, 53); err == nil {
+			counts[i] = int64(n) //nolint:gosec // below 2^53
+		}
+	}
+	return counts, err
 }
 
 func parseName(name string) (c synced.Counter, ok bool) {
@@ -149,11 +159,9 @@ func parseName(name string) (c synced.Counter, ok bool) {
 
 // Window implements [synced.Backend].
 func (b *Backend) Window(ctx context.Context, namespace, key string, start time.Time, window time.Duration) (int64, error) {
-	n, err := b.client.Get(ctx, counterName(namespace, key, window, start)).Int64()
-	if err == redis.Nil { //nolint:errorlint // go-redis returns it as it is
-		return 0, nil
-	} else if err != nil {
+	counts, err := get(ctx, b.client, counterName(namespace, key, window, start))
+	if err != nil {
 		return 0, fmt.Errorf("redis: %w", err)
 	}
-	return n, nil
+	return counts[0], nil
 }

@@ -87,7 +87,12 @@ func TestForeignValues(t *testing.T) {
 			t.Errorf("asked: %v, %v", got, err)
 		}
 		for c, err := range b.Counters(t.Context(), "ns", []time.Duration{time.Minute}, at) {
-			t.Logf("%v %v", c, err) // nothing to count, or an error; no panic
+			if err != nil || c.Count != 0 {
+				t.Errorf("Counters: %+v, %v", c, err)
+			}
+		}
+		if got, err := b.Window(t.Context(), "ns", "k", at.Truncate(time.Minute), time.Minute); err != nil || got != 0 {
+			t.Errorf("Window: %d, %v", got, err)
 		}
 		if got, err := b.PushDiffs(t.Context(), batch(uint64(2*i+2), 7, at)); err != nil || got[0] != 7 {
 			t.Errorf("pushed: %v, %v", got, err)
@@ -95,6 +100,19 @@ func TestForeignValues(t *testing.T) {
 		if c.PTTL(t.Context(), name).Val() <= 0 {
 			t.Error("it lives for ever")
 		}
+	}
+}
+
+// A counter does not pass the largest number that Lua keeps: it stays there.
+func TestACounterThatIsFull(t *testing.T) {
+	b, at, most := redisbackend.New(newClient(t, redistest.Start(t).Addr)), time.Now(), int64(1<<53-1)
+	for i, push := range []struct{ diff, want int64 }{{most - 1, most - 1}, {1 << 40, most}, {most, most}, {0, most}, {-5, most - 5}} {
+		if got, err := b.PushDiffs(t.Context(), batch(uint64(i+1), push.diff, at)); err != nil || got[0] != push.want {
+			t.Errorf("after %d more: %v, %v, want %d", push.diff, got, err, push.want)
+		}
+	}
+	if got, err := b.Window(t.Context(), "ns", "k", at.Truncate(time.Minute), time.Minute); err != nil || got != most-5 {
+		t.Errorf("Window: %d, %v", got, err)
 	}
 }
 

@@ -11,6 +11,7 @@
 
 -- All values are read before one is written, and all writes are SET: if the server
 -- denies a command, it has applied nothing. Somebody else's value counts as 0.
+local MOST = 9007199254740991 -- the largest whole number that Lua keeps exactly
 local values = {}
 for i = 1, #KEYS do
   local value = redis.pcall('GET', KEYS[i])
@@ -19,7 +20,7 @@ for i = 1, #KEYS do
     value = nil
   end
   local number = value and string.match(value, '^%d+$') and tonumber(value)
-  values[i] = number and number < 9007199254740992 and number or 0
+  values[i] = number and number <= MOST and number or 0
 end
 
 local sequence = tonumber(ARGV[1])
@@ -30,7 +31,7 @@ local totals = {}
 for i = 2, #KEYS do
   local diff, life, total = ARGV[2 * i - 1], ARGV[2 * i], values[i]
   if fresh and diff ~= '0' then
-    total = math.max(0, total + tonumber(diff))
+    total = math.min(MOST, math.max(0, total + tonumber(diff)))
     redis.call('SET', KEYS[i], string.format('%.0f', total), 'PX', life)
   end
   totals[i - 1] = total
