@@ -77,34 +77,6 @@ func benchmarkTake(b *testing.B, addr string) {
 	}
 }
 
-// BenchmarkAlgorithms takes with one limit of each algorithm.
-func BenchmarkAlgorithms(b *testing.B) {
-	server := redistest.Start(b)
-	client := redis.NewClient(&redis.Options{Addr: server.Addr, PoolSize: 64})
-	b.Cleanup(func() { _ = client.Close() })
-	store := redisstore.New(client, redisstore.Timeout(patience))
-	limits := all(10_000)
-	full := limits[3]
-	full.Name = "log, full"
-	for i, l := range append(limits, full) {
-		b.Run(l.Name, func(b *testing.B) {
-			bound := core.Must(store.Open(fmt.Sprint("a", i, b.N), []core.StoreRule{{Name: "r", Limits: []core.Limit{l}}}))
-			if l.Name == full.Name {
-				if err := storetest.Do(b.Context(), bound, core.OpTake, one("0", 9_999, 1)); err != nil {
-					b.Fatal(err)
-				}
-			}
-			measure(b, 16, func(g, i int) error {
-				batch := one("0", 1, 1)
-				if l.Name != full.Name {
-					batch = one(fmt.Sprint((g*31+i)%1000), 1, 1)
-				}
-				return storetest.Do(context.Background(), bound, core.OpTake, batch)
-			})
-		})
-	}
-}
-
 // BenchmarkMemory reports how many bytes a key of one limit takes in Redis, as
 // MEMORY USAGE says, the name of 35 bytes included.
 func BenchmarkMemory(b *testing.B) {
@@ -169,44 +141,5 @@ func measure(b *testing.B, goroutines int, f func(g, i int) error) {
 	if len(all) > 0 {
 		b.ReportMetric(float64(all[len(all)/2].Microseconds()), "p50-µs")
 		b.ReportMetric(float64(all[len(all)*99/100].Microseconds()), "p99-µs")
-	}
-}
-
-// BenchmarkQuotas compares takes without quotas of their own, takes with one of four
-// quotas, takes without a limit, and charges.
-func BenchmarkQuotas(b *testing.B) {
-	client := redis.NewClient(&redis.Options{Addr: redistest.Start(b).Addr, PoolSize: 256})
-	b.Cleanup(func() { _ = client.Close() })
-	store := redisstore.New(client, redisstore.Timeout(patience))
-	round := 0
-	for _, c := range []struct {
-		name   string
-		quotas []int64
-		op     core.Op
-	}{
-		{"own", nil, core.OpTake},
-		{"quotas", []int64{2e6, 3e6, 4e6, 5e6}, core.OpTake},
-		{"unlimited", []int64{core.Unlimited}, core.OpTake},
-		{"charge", nil, core.OpCharge},
-	} {
-		for _, goroutines := range []int{1, 64} {
-			b.Run(fmt.Sprintf("%s/%d", c.name, goroutines), func(b *testing.B) {
-				round++
-				bound := core.Must(store.Open(fmt.Sprint("q", round), []core.StoreRule{{Name: "ip", Limits: []core.Limit{core.PerSecond(1e6)}}}))
-				own := make([]*core.Batch, goroutines)
-				for g := range own {
-					own[g] = one("", 1, 1)
-				}
-				measure(b, goroutines, func(g, i int) error {
-					it := &own[g].Items[0]
-					it.Key = fmt.Append(it.Key[:0], (g*31+i)%1000)
-					if c.quotas != nil {
-						n := i % len(c.quotas)
-						it.Quotas = c.quotas[n : n+1]
-					}
-					return storetest.Do(context.Background(), bound, c.op, own[g])
-				})
-			})
-		}
 	}
 }

@@ -33,47 +33,6 @@ func TestAReplyThatHasComeIsUsed(t *testing.T) {
 	}
 }
 
-// A call is known not to have run until it is serialised, and after a reply that
-// proves it. Only then can it be withdrawn, and is never serialised again.
-func TestACallIsWithdrawnOnlyWhileItHasNotRun(t *testing.T) {
-	s := New(nil)
-	s.gathers = false
-	now := time.Now()
-	c := s.newCall(operation{t.Context(), now.Add(time.Hour)}, verbTake, nil)
-	if c.sent() {
-		t.Error("sent before it was serialised")
-	}
-	for range 2 { // a redirect
-		if !c.send(now) || !c.sent() || c.withdraw() {
-			t.Errorf("sent %v, or it could be withdrawn", c.sent())
-		}
-	}
-	c.ranNot()
-	if c.sent() || !c.withdraw() || !c.gone() {
-		t.Error("a call that did not run cannot be withdrawn")
-	}
-	if c.send(now) || c.sent() {
-		t.Errorf("a withdrawn call is serialised: sent %v", c.sent())
-	}
-	if c.ranNot(); c.sent() || c.withdraw() {
-		t.Error("it is withdrawn twice")
-	}
-}
-
-// A call whose client has hung up is not sent after its deadline.
-func TestACallIsNotSentAfterItsDeadline(t *testing.T) {
-	s := New(nil)
-	now := time.Now()
-	c := s.newCall(operation{context.Background(), now}, verbTake, nil)
-	if c.send(now.Add(time.Nanosecond)) || !c.gone() {
-		t.Error("it is sent after its deadline")
-	}
-	c = s.newCall(operation{context.Background(), now}, verbTake, nil)
-	if !c.send(now) || !c.send(now.Add(time.Nanosecond)) {
-		t.Error("a redirect after its deadline withdraws a call that was sent")
-	}
-}
-
 // A call that is withdrawn when its command has been made, and not yet been written,
 // is not charged, and the others of the command are.
 func TestACallIsWithdrawnFromItsCommand(t *testing.T) {
@@ -151,35 +110,9 @@ func inputOf(t *testing.T, cmd redis.Cmder) []byte {
 	return nil
 }
 
-// Callers wait for exchanges before theirs that have no answer, for their patience
-// and no longer: also if nobody waits for those exchanges any more.
-func TestExchangesWithoutAnswerDoNotBlock(t *testing.T) {
-	const stuck = 2 // as many as a line has under way at first
-	entered, end := make(chan struct{}, stuck), make(chan struct{})
-	s := New(process(func(cmd redis.Cmder) error {
-		if cmd.Args()[argFirstKey] == "late" {
-			return errBroken
-		}
-		entered <- struct{}{}
-		<-end
-		return errBroken
-	}), Timeout(20*time.Second))
-	defer close(end)
-	hungUp, cancel := context.WithCancel(t.Context())
-	cancel()
-	for range stuck {
-		if _, err := s.do(s.begin(hungUp), verbTake, items(t, s, "early")); !errors.Is(err, context.Canceled) {
-			t.Fatalf("error %v", err)
-		}
-		<-entered
-	}
-	if _, err := s.do(s.begin(t.Context()), verbTake, items(t, s, "late")); !errors.Is(err, errBroken) {
-		t.Errorf("a call behind them ends with %v, want %v", err, errBroken)
-	}
-}
-
 // A command that a server may run later is sent so many times again, and no more, also if it is
-// that of one call: there are no others whose keys may be at fault.
+// that of one call: there are no others whose keys may be at fault. Each attempt has a number of its
+// own, so that the reply to an earlier one is not taken for the last one's.
 func TestHowOftenACommandIsSentAgain(t *testing.T) {
 	for reply, want := range map[string]int{
 		"LOADING Redis is loading the dataset in memory":              1 + mostRepeats,
@@ -188,65 +121,55 @@ func TestHowOftenACommandIsSentAgain(t *testing.T) {
 		"NOPERM No permissions to access a key":                       1,
 		"MISCONF Redis is configured to save RDB snapshots to a disk": 1,
 	} {
-		sent := 0
-		s := New(process(func(redis.Cmder) error {
+		sent, numbers := 0, map[string]bool{}
+		s := New(process(func(cmd redis.Cmder) error {
+			numbers[string(inputOf(t, cmd)[:replyHead])] = true
 			if sent++; sent > 2*mostRepeats { // a test that fails has to end, too
 				return errBroken
 			}
 			return scriptError(reply)
 		}), Timeout(20*time.Second))
 		s.gathers = false
-		if _, err := s.do(s.begin(t.Context()), verbTake, items(t, s, "k")); !errors.Is(err, core.ErrNotCharged) || sent != want {
-			t.Errorf("%s: sent %d times, want %d; error %v", reply, sent, want, err)
+		if _, err := s.do(s.begin(t.Context()), verbTake, items(t, s, "k")); !errors.Is(err, core.ErrNotCharged) || sent != want || len(numbers) != sent {
+			t.Errorf("%s: sent %d times with %d numbers, want %d; error %v", reply, sent, len(numbers), want, err)
 		}
 	}
 }
 
-// Callers wait for exchanges before theirs for an eighth of their time, and no longer than
-// longestPatience.
-func TestCallersArePatientForPartOfTheirTime(t *testing.T) {
-	for timeout, want := range map[time.Duration]time.Duration{16 * time.Millisecond: 2 * time.Millisecond, time.Hour: longestPatience} {
-		if got := New(nil, Timeout(timeout)).patience; got != want {
-			t.Errorf("a Timeout of %v: %v, want %v", timeout, got, want)
-		}
-	}
-}
-
-// A command that failed stays as it was: whoever logs or traces commands may look at
-// it later.
-func TestACommandThatFailedStaysAsItWas(t *testing.T) {
-	var failed redis.Cmder
-	s := New(process(func(cmd redis.Cmder) error {
-		failed = cmd
-		return errBroken
-	}))
-	s.gathers = false
-	if _, err := s.do(s.begin(t.Context()), verbTake, items(t, s, "k")); !errors.Is(err, errBroken) {
-		t.Fatalf("error %v", err)
-	}
-	if args := failed.Args(); args[argCommand] != evalsha || args[argFirstKey] != "k" {
-		t.Errorf("after it has failed, it is %v", args)
-	}
-}
-
-// A client that gathers commands may tell an error at once or in the command, and may
-// write the command once more when its caller has long been told.
-func TestErrorsOfAGatheringClient(t *testing.T) {
-	for what, fail := range map[string]func(cmd redis.Cmder) error{
-		"returned":       func(redis.Cmder) error { return errBroken },
-		"in the command": func(cmd redis.Cmder) error { cmd.SetErr(errBroken); return nil },
+// A command that failed, or that a gathering client was given, stays as it was: hooks and logs may
+// look at it when its caller has long been told, and such a client may write it once more.
+func TestACommandStaysAsItWas(t *testing.T) {
+	client := redis.NewClient(&redis.Options{Addr: redistest.Start(t).Addr})
+	defer client.Close() //nolint:errcheck // the test is over
+	for what, c := range map[string]struct {
+		gathers bool
+		do      func(cmd redis.Cmder) error
+		want    error
+	}{
+		"failed":                      {false, func(redis.Cmder) error { return errBroken }, errBroken},
+		"gathered, returned":          {true, func(redis.Cmder) error { return errBroken }, errBroken},
+		"gathered, in the command":    {true, func(cmd redis.Cmder) error { cmd.SetErr(errBroken); return nil }, errBroken},
+		"gathered, and has succeeded": {true, func(cmd redis.Cmder) error { return client.Process(t.Context(), cmd) }, nil},
 	} {
-		var failed redis.Cmder
+		var first redis.Cmder
 		var input []byte
 		s := New(process(func(cmd redis.Cmder) error {
-			failed, input = cmd, inputOf(t, cmd)
-			return fail(cmd)
-		}))
-		if _, err := s.do(s.begin(t.Context()), verbTake, items(t, s, "k")); !errors.Is(err, errBroken) {
-			t.Errorf("%s: error %v, want %v", what, err, errBroken)
+			if first == nil {
+				first, input = cmd, inputOf(t, cmd)
+			}
+			return c.do(cmd)
+		}), Timeout(20*time.Second))
+		s.gathers = c.gathers
+		for _, key := range []string{"a", "b"} {
+			if _, err := s.do(s.begin(t.Context()), verbTake, items(t, s, key)); !errors.Is(err, c.want) {
+				t.Errorf("%s: error %v, want %v", what, err, c.want)
+			}
 		}
-		if again := inputOf(t, failed); !bytes.Equal(again, input) {
-			t.Errorf("%s: it is written as %x first and as %x later", what, input, again)
+		if args := first.Args(); args[argFirstKey] != "a" || fmt.Sprint(args[argFirstKey+1]) != "decisions" {
+			t.Errorf("%s: in the end, the first command is %v", what, args)
+		}
+		if c.gathers && !bytes.Equal(inputOf(t, first), input) {
+			t.Errorf("%s: the first command is written as another one later", what)
 		}
 	}
 }
@@ -269,18 +192,6 @@ func TestCallsShareTheirLimits(t *testing.T) {
 			if it.place != want {
 				t.Errorf("call %d: its limits are at %d, want %d", i, it.place, want)
 			}
-		}
-	}
-}
-
-// Which keys of an operation are in one command.
-func TestGroups(t *testing.T) {
-	s := New(nil)
-	all := items(t, s, "a", "b", "a")
-	for layout, want := range map[uint32]int{anyKeys: 1, oneSlot: 2, eachKey: 3} {
-		s.layout.Store(layout)
-		if got := len(s.group(all)); got != want {
-			t.Errorf("layout %d: %d groups, want %d", layout, got, want)
 		}
 	}
 }
@@ -338,21 +249,6 @@ func TestTheScriptThatCannotBeSent(t *testing.T) {
 	_, err := s.do(s.begin(t.Context()), verbTake, items(t, s, "k"))
 	if !errors.Is(err, errBroken) || !errors.Is(err, core.ErrNotCharged) || !slices.Equal(commands, []any{evalsha, eval}) {
 		t.Errorf("%v after the commands %v", err, commands)
-	}
-}
-
-// Each attempt has a number of its own, so that the reply to an earlier one is not taken for the last one's.
-func TestTheNumberOfAnAttempt(t *testing.T) {
-	numbers := map[string]bool{}
-	sent := 0
-	s := New(process(func(cmd redis.Cmder) error {
-		sent++
-		numbers[string(inputOf(t, cmd)[:replyHead])] = true
-		return scriptError("LOADING Redis is loading the dataset in memory")
-	}), Timeout(20*time.Second))
-	s.gathers = false
-	if _, err := s.do(s.begin(t.Context()), verbTake, items(t, s, "k")); !errors.Is(err, core.ErrNotCharged) || sent < 2 || len(numbers) != sent {
-		t.Errorf("%v; %d numbers for %d attempts", err, len(numbers), sent)
 	}
 }
 
@@ -446,29 +342,6 @@ func TestTheDeadlineOfACommand(t *testing.T) {
 	}
 }
 
-// Hooks and logs of a gathering client may look at a command when its caller has long been told.
-func TestACommandOfAGatheringClientStaysAsItWas(t *testing.T) {
-	client := redis.NewClient(&redis.Options{Addr: redistest.Start(t).Addr})
-	defer client.Close() //nolint:errcheck // the test is over
-	var commands []redis.Cmder
-	s := New(process(func(cmd redis.Cmder) error {
-		commands = append(commands, cmd)
-		return client.Process(t.Context(), cmd)
-	}), Timeout(20*time.Second))
-	for _, key := range []string{"a", "b"} {
-		if _, err := s.do(s.begin(t.Context()), verbTake, items(t, s, key)); err != nil {
-			t.Fatal(err)
-		}
-		last := commands[len(commands)-1].Args()
-		if last[argFirstKey] != key || fmt.Sprint(last[argFirstKey+1]) != "decisions" {
-			t.Errorf("after the decision on %q, the command is %v", key, last)
-		}
-	}
-	if first := commands[0].Args(); first[argFirstKey] != "a" {
-		t.Errorf("in the end, the first command is %v", first)
-	}
-}
-
 // An operation without items asks nobody.
 func TestAnOperationWithoutItems(t *testing.T) {
 	s := New(process(func(cmd redis.Cmder) error {
@@ -554,31 +427,5 @@ func TestALookAtACalendarInSeveralSlots(t *testing.T) {
 	}
 	if slices.ContainsFunc(verbs, func(v string) bool { return v != "peek" }) {
 		t.Errorf("the script was called for %q", verbs)
-	}
-}
-
-// A refund needs no window of the calendar: it is sent once, also if the process has taken the server's time for
-// another one.
-func TestARefundOfAMonthIsSentOnce(t *testing.T) {
-	client := redis.NewClient(&redis.Options{Addr: redistest.Start(t).Addr})
-	defer client.Close() //nolint:errcheck // the test is over
-	var verbs []string
-	s := New(process(func(cmd redis.Cmder) error {
-		verbs = append(verbs, Verbs(cmd)...)
-		return client.Process(t.Context(), cmd)
-	}), Timeout(20*time.Second))
-	b := newCounters(s, "l", []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerMonth(10)}}})
-	batch := &core.Batch{Items: []core.Item{{Key: []byte("k"), Cost: 4, Results: make([]core.Result, 1)}}}
-	if err := storetest.Do(t.Context(), b, core.OpTake, batch); err != nil || !batch.Allowed {
-		t.Fatal(batch.Allowed, err)
-	}
-	SetAhead(s, 400*24*time.Hour)
-	verbs = nil
-	if err := storetest.Do(t.Context(), b, core.OpRefund, batch); err != nil || !slices.Equal(verbs, []string{"refund"}) {
-		t.Errorf("%v; the script was called for %q", err, verbs)
-	}
-	SetAhead(s, 0)
-	if err := storetest.Do(t.Context(), b, core.OpTake, batch); err != nil || batch.Items[0].Results[0].Remaining != 6 {
-		t.Errorf("%+v, %v; want 6 left", batch.Items[0].Results, err)
 	}
 }

@@ -183,31 +183,18 @@ func TestACallerWhoHasHungUpMayHearTheDecision(t *testing.T) {
 	}
 }
 
-// tracing counts the commands that it is shown, as tracing hooks do.
-type tracing struct{ commands, repeatable atomic.Int64 }
-
-func (h *tracing) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (h *tracing) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		h.commands.Add(1)
-		if !cmd.NoRetry() && strings.HasPrefix(cmd.Name(), "eval") { // not those that set up a connection
-			h.repeatable.Add(1)
-		}
-		return next(ctx, cmd)
-	}
-}
-
-func (h *tracing) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
-}
-
 // The hooks of the application's client see each decision as one command, which
 // go-redis must not repeat.
 func TestTheClientsHooksSeeEveryDecision(t *testing.T) {
 	clients(t, func(t *testing.T, client redisstore.Client, _ *faultproxy.Proxy, _ *redistest.Server) {
-		h := new(tracing)
-		client.(interface{ AddHook(hook redis.Hook) }).AddHook(h)
+		var commands, repeatable atomic.Int64
+		client.(interface{ AddHook(hook redis.Hook) }).AddHook(onCommand(func(ctx context.Context, cmd redis.Cmder, next redis.ProcessHook) error {
+			commands.Add(1)
+			if !cmd.NoRetry() && strings.HasPrefix(cmd.Name(), "eval") { // not those that set up a connection
+				repeatable.Add(1)
+			}
+			return next(ctx, cmd)
+		}))
 		store := redisstore.New(client, redisstore.Timeout(patience), redisstore.WithoutDenialCache())
 		limiter := core.Must(core.New(core.Config{Name: "l", Store: store, Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerHour(100)}}}}))
 		for range 2 { // with EVAL, too: a server is new
@@ -215,17 +202,17 @@ func TestTheClientsHooksSeeEveryDecision(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		before := h.commands.Load()
+		before := commands.Load()
 		for range 10 {
 			if _, err := limiter.Take(t.Context(), 1, core.Hit{Rule: "r", Key: "k"}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if n := h.commands.Load() - before; n != 10 || before == 0 {
+		if n := commands.Load() - before; n != 10 || before == 0 {
 			t.Errorf("the hook saw %d commands of 10 decisions, %d before", n, before)
 		}
-		if n := h.repeatable.Load(); n != 0 {
-			t.Errorf("the client may repeat %d of %d commands", n, h.commands.Load())
+		if n := repeatable.Load(); n != 0 {
+			t.Errorf("the client may repeat %d of %d commands", n, commands.Load())
 		}
 	})
 }
@@ -252,32 +239,22 @@ func TestACommandThatCannotBeSentIsNotCharged(t *testing.T) {
 	}
 }
 
-// panicking is a hook that panics before some commands, and after others.
-type panicking struct {
-	tracing
-	before, after atomic.Bool
-}
-
-func (h *panicking) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		decides := strings.HasPrefix(cmd.Name(), "eval") // others set up a connection
-		if decides && h.before.Load() {
-			panic("before the command")
-		}
-		err := next(ctx, cmd)
-		if decides && h.after.Load() {
-			panic("after the command")
-		}
-		return err
-	}
-}
-
 // A panic of a hook fails the decisions of its command. It ends neither the process nor the
 // decisions that come later.
 func TestAPanicOfAHookFailsTheDecisionsOfItsCommand(t *testing.T) {
 	clients(t, func(t *testing.T, client redisstore.Client, _ *faultproxy.Proxy, _ *redistest.Server) {
-		h := new(panicking)
-		client.(interface{ AddHook(hook redis.Hook) }).AddHook(h)
+		var before, after atomic.Bool
+		client.(interface{ AddHook(hook redis.Hook) }).AddHook(onCommand(func(ctx context.Context, cmd redis.Cmder, next redis.ProcessHook) error {
+			decides := strings.HasPrefix(cmd.Name(), "eval") // others set up a connection
+			if decides && before.Load() {
+				panic("before the command")
+			}
+			err := next(ctx, cmd)
+			if decides && after.Load() {
+				panic("after the command")
+			}
+			return err
+		}))
 		var out bytes.Buffer
 		log := slog.New(slog.NewTextHandler(&out, nil))
 		bound := bind(t, client, hourly, redisstore.Timeout(patience), redisstore.Log(log))
@@ -287,7 +264,7 @@ func TestAPanicOfAHookFailsTheDecisionsOfItsCommand(t *testing.T) {
 			panics  *atomic.Bool
 			charged int64
 			text    string
-		}{{&h.before, 0, "before the command"}, {&h.after, 1, "after the command"}} {
+		}{{&before, 0, "before the command"}, {&after, 1, "after the command"}} {
 			// Nobody knows when a client of the application's own type sends.
 			unknown := c.charged > 0 || strings.HasSuffix(t.Name(), "/Wrapped")
 			c.panics.Store(true)
@@ -323,7 +300,7 @@ func TestAPanicOfAHookFailsTheDecisionsOfItsCommand(t *testing.T) {
 func TestTheErrorOfACanceledTake(t *testing.T) {
 	server := redistest.Start(t)
 	client := newClient(t, server.Addr)
-	client.AddHook(new(tracing)) // so that a decision alone does not wait on its caller's goroutine
+	client.AddHook(before("", "", nil)) // so that a decision alone does not wait on its caller's goroutine
 	b := bind(t, client, hourly, redisstore.Timeout(patience))
 	take(t, b, "k")
 	server.MustDo("CLIENT", "PAUSE", "20000", "WRITE") // scripts too
@@ -388,33 +365,18 @@ func TestACommandOfAGatheringClientIsNotWithdrawn(t *testing.T) {
 	}
 }
 
-// keysOfCommands counts commands, and those with several keys.
-type keysOfCommands struct {
-	all, several *atomic.Int64
-	cluster      bool // those of one slot are one key
-}
-
-func (k keysOfCommands) inOneSlot(names []any) bool {
-	for _, name := range names {
-		if !k.cluster || redisstore.SlotOf(name.(string)) != redisstore.SlotOf(names[0].(string)) {
-			return false
-		}
-	}
-	return true
-}
-
-func (keysOfCommands) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (keysOfCommands) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
-}
-
-func (k keysOfCommands) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
+// keysOfCommands counts commands, and those with several keys; with cluster, those with keys of
+// several slots.
+func keysOfCommands(all, several *atomic.Int64, cluster bool) onCommand {
+	return func(ctx context.Context, cmd redis.Cmder, next redis.ProcessHook) error {
 		if cmd.Name() == "evalsha" {
-			k.all.Add(1)
-			if names := cmd.Args()[3:]; cmd.Args()[2] != 1 && !k.inOneSlot(names[:cmd.Args()[2].(int)]) {
-				k.several.Add(1)
+			all.Add(1)
+			names := cmd.Args()[3:][:cmd.Args()[2].(int)]
+			for _, name := range names[min(1, len(names)):] {
+				if !cluster || redisstore.SlotOf(name.(string)) != redisstore.SlotOf(names[0].(string)) {
+					several.Add(1)
+					break
+				}
 			}
 		}
 		return next(ctx, cmd)
@@ -433,8 +395,8 @@ func TestAClientThatShardsByKeyGetsCommandsWithOneKey(t *testing.T) {
 			if name == "proxy" {
 				opts = append(opts, redisstore.ShardedByKey())
 			}
-			hook := keysOfCommands{new(atomic.Int64), new(atomic.Int64), false}
-			client.AddHook(hook)
+			var all, several atomic.Int64
+			client.AddHook(keysOfCommands(&all, &several, false))
 			b := bind(t, client, hourly, opts...)
 			together(100, func(i int) {
 				batch := one(fmt.Sprint(i), 1, 1)
@@ -444,8 +406,8 @@ func TestAClientThatShardsByKeyGetsCommandsWithOneKey(t *testing.T) {
 				}
 				take(t, b, "same")
 			})
-			if n := hook.several.Load(); n > 0 || hook.all.Load() == 0 {
-				t.Errorf("%d of %d commands have several keys", n, hook.all.Load())
+			if n := several.Load(); n > 0 || all.Load() == 0 {
+				t.Errorf("%d of %d commands have several keys", n, all.Load())
 			}
 			if redisstore.New(client, opts...).Guarantees().OneStep {
 				t.Error("the store promises to decide on several keys in one step")
@@ -459,14 +421,14 @@ func TestOnAClusterCommandsHaveKeysOfOneSlot(t *testing.T) {
 	t.Parallel()
 	_, client := newCluster(t)
 	b := bind(t, client, hourly, redisstore.Timeout(patience))
-	hook := keysOfCommands{new(atomic.Int64), new(atomic.Int64), true}
-	client.AddHook(hook)
+	var all, several atomic.Int64
+	client.AddHook(keysOfCommands(&all, &several, true))
 	const callers = 200
 	together(callers, func(i int) {
 		take(t, b, fmt.Sprint(i))
 		take(t, b, "same")
 	})
-	if n := hook.several.Load(); n > 0 || hook.all.Load() == 0 || hook.all.Load() >= 2*callers {
-		t.Errorf("%d of %d commands of %d decisions have keys of several slots", n, hook.all.Load(), 2*callers)
+	if n := several.Load(); n > 0 || all.Load() == 0 || all.Load() >= 2*callers {
+		t.Errorf("%d of %d commands of %d decisions have keys of several slots", n, all.Load(), 2*callers)
 	}
 }

@@ -57,19 +57,6 @@ func TestFourInstancesAdmitExactlyTheQuota(t *testing.T) {
 	}
 }
 
-func TestFiveHundredCallersOfOneKey(t *testing.T) {
-	b := bind(t, newClient(t, redistest.Start(t).Addr), hourly, redisstore.Timeout(patience))
-	var admitted atomic.Int64
-	together(512, func(int) {
-		if take(t, b, "k").Allowed {
-			admitted.Add(1)
-		}
-	})
-	if admitted.Load() != 10 {
-		t.Errorf("%d admitted, want 10", admitted.Load())
-	}
-}
-
 func slotOf(s *redistest.Server, name string) int {
 	slot, _ := strconv.Atoi(strings.TrimPrefix(s.MustDo("CLUSTER", "KEYSLOT", name), ":"))
 	return slot
@@ -221,130 +208,50 @@ func TestAFailoverKeepsWhatWasReplicated(t *testing.T) {
 	}
 }
 
-// A Ring splits keys between servers that know nothing of each other.
-func TestARing(t *testing.T) {
-	a, z := redistest.Start(t), redistest.Start(t)
-	client := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": a.Addr, "z": z.Addr}})
-	t.Cleanup(func() { _ = client.Close() })
-	b := bind(t, client, hourly, redisstore.Timeout(patience))
-	for range 2 {
-		batch := &core.Batch{}
-		for i := range 20 {
-			batch.Items = append(batch.Items, one(fmt.Sprint(i), 5, 1).Items...)
-		}
-		if err := storetest.Do(t.Context(), b, core.OpTake, batch); err != nil || !batch.Allowed {
-			t.Fatalf("allowed %v, error %v", batch.Allowed, err)
-		}
-	}
-	if a.MustDo("DBSIZE") == ":0" || z.MustDo("DBSIZE") == ":0" {
-		t.Error("all keys are on one server: the test shows nothing")
-	}
-	if err := storetest.Do(t.Context(), b, core.OpTake, one("3", 1, 1)); err != nil || take(t, b, "3").Allowed {
-		t.Errorf("a key is not over its limit: %v", err)
-	}
-}
-
-// refusing makes a client fail the calls with a verb for one key, without sending them.
-type refusing struct{ name, verb string }
-
-var errRefused = errors.New("refused by the test")
-
-func (refusing) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (refusing) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
-}
-
-func (h refusing) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		if args := cmd.Args(); len(args) > 4 && args[3] == h.name && redisstore.Verbs(cmd)[0] == h.verb {
-			return errRefused
-		}
-		return next(ctx, cmd)
-	}
-}
-
-// A take that fails when others have been taken already gives these back.
-func TestATakeThatFailsHalfwayIsGivenBack(t *testing.T) {
-	t.Parallel()
-	cluster, client := newCluster(t)
-	keys := keysOn(cluster, t.Name())
-	client.AddHook(refusing{core.StoreRule{Name: "r"}.StoredKey(t.Name(), []byte(keys[2])), "take"})
-	b := bind(t, client, hourly, redisstore.Timeout(patience))
-	batch := &core.Batch{}
-	for _, k := range keys {
-		batch.Items = append(batch.Items, one(k, 1, 1).Items...)
-	}
-	err := storetest.Do(t.Context(), b, core.OpTake, batch)
-	var e *redisstore.Error
-	if !errors.Is(err, errRefused) || !errors.As(err, &e) || e.Unknown {
-		t.Errorf("error %v, want that of the hook, of a command that was not sent", err)
-	}
-	if errors.Is(err, core.ErrNotCharged) {
-		t.Errorf("error %v: says that nothing was charged, while others are given back", err)
-	}
-	for _, k := range keys {
-		processtest.WaitFor(t, "what was taken to be given back", func() bool { return charged(t, b, k) == 0 })
-	}
-}
-
-// before is a hook that calls f once, before the first command with this verb for
-// a key is sent, and fails the command if f returns an error.
-type before struct {
-	verb, name string
-	f          func() error
-	called     *atomic.Bool
-}
-
-func (before) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (before) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
-}
-
-func (h before) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		if args := cmd.Args(); len(args) > 4 && args[3] == h.name && redisstore.Verbs(cmd)[0] == h.verb && h.called.CompareAndSwap(false, true) {
-			if err := h.f(); err != nil {
-				return err
-			}
-		}
-		return next(ctx, cmd)
-	}
-}
-
 // Between the look at the last of several keys in different slots and its take,
 // somebody else uses it up: what was taken of the others is given back before the
-// decision is made, and the results say so.
+// decision is made, and the results say so. If one key cannot be given back, the others are all the same.
 func TestATakeThatIsOvertakenIsGivenBack(t *testing.T) {
 	t.Parallel()
 	cluster, client := newCluster(t)
-	keys := keysOn(cluster, t.Name())
-	rival := bind(t, client, hourly, redisstore.Timeout(patience))
-	own := redis.NewClusterClient(&redis.ClusterOptions{Addrs: cluster.Addrs()})
-	t.Cleanup(func() { _ = own.Close() })
-	use := func() error {
-		for range 10 {
-			take(t, rival, keys[2])
-		}
-		return nil
-	}
-	own.AddHook(before{"take", stored(t, keys[2]), use, new(atomic.Bool)})
-	b := bind(t, own, hourly, redisstore.Timeout(patience))
-	batch := &core.Batch{}
-	for _, k := range keys {
-		batch.Items = append(batch.Items, one(k, 1, 1).Items...)
-	}
-	if err := storetest.Do(t.Context(), b, core.OpTake, batch); err != nil || batch.Allowed {
-		t.Fatalf("allowed %v, error %v", batch.Allowed, err)
-	}
-	for i, want := range []int64{10, 10, 0} {
-		if got := batch.Items[i].Results[0].Remaining; got != want {
-			t.Errorf("key %d: the decision says that %d remain, want %d", i, got, want)
-		}
-		if got := 10 - charged(t, rival, keys[i]); got != want {
-			t.Errorf("key %d: %d remain, want %d", i, got, want)
-		}
+	for _, refused := range []bool{false, true} {
+		t.Run(fmt.Sprint(refused), func(t *testing.T) {
+			keys := keysOn(cluster, bindName(t))
+			rival := bind(t, client, hourly, redisstore.Timeout(patience))
+			own := newClusterClient(t, cluster)
+			own.AddHook(before("take", stored(t, keys[2]), sync.OnceValue(func() error {
+				for range 10 {
+					take(t, rival, keys[2])
+				}
+				return nil
+			})))
+			if refused {
+				own.AddHook(before("back", stored(t, keys[0]), refuse))
+			}
+			b := bind(t, own, hourly, redisstore.Timeout(patience))
+			batch := &core.Batch{}
+			for _, k := range keys {
+				batch.Items = append(batch.Items, one(k, 1, 1).Items...)
+			}
+			if err := storetest.Do(t.Context(), b, core.OpTake, batch); errors.Is(err, errRefused) != refused || !refused && (err != nil || batch.Allowed) {
+				t.Fatalf("allowed %v, error %v", batch.Allowed, err)
+			}
+			if refused {
+				processtest.WaitFor(t, "the second key to be given back", func() bool { return charged(t, rival, keys[1]) == 0 })
+				if got := charged(t, rival, keys[0]); got != 1 {
+					t.Errorf("the first key: %d charged, want 1", got)
+				}
+				return
+			}
+			for i, want := range []int64{10, 10, 0} {
+				if got := batch.Items[i].Results[0].Remaining; got != want {
+					t.Errorf("key %d: the decision says that %d remain, want %d", i, got, want)
+				}
+				if got := 10 - charged(t, rival, keys[i]); got != want {
+					t.Errorf("key %d: %d remain, want %d", i, got, want)
+				}
+			}
+		})
 	}
 }
 
@@ -384,44 +291,14 @@ func TestWhatIsDecidedAgainForKeysOfSeveralSlots(t *testing.T) {
 	}
 }
 
-// If one key cannot be given back, the others are all the same.
-func TestWhatCannotBeGivenBackKeepsNoOther(t *testing.T) {
-	t.Parallel()
-	cluster, client := newCluster(t)
-	keys := keysOn(cluster, t.Name())
-	rival := bind(t, client, hourly, redisstore.Timeout(patience))
-	own := redis.NewClusterClient(&redis.ClusterOptions{Addrs: cluster.Addrs()})
-	t.Cleanup(func() { _ = own.Close() })
-	use := func() error {
-		for range 10 {
-			take(t, rival, keys[2])
-		}
-		return nil
-	}
-	own.AddHook(before{"take", stored(t, keys[2]), use, new(atomic.Bool)})
-	own.AddHook(before{"back", stored(t, keys[0]), func() error { return errRefused }, new(atomic.Bool)})
-	b := bind(t, own, hourly, redisstore.Timeout(patience))
-	batch := &core.Batch{}
-	for _, k := range keys {
-		batch.Items = append(batch.Items, one(k, 1, 1).Items...)
-	}
-	if err := storetest.Do(t.Context(), b, core.OpTake, batch); !errors.Is(err, errRefused) {
-		t.Fatalf("error %v", err)
-	}
-	processtest.WaitFor(t, "the second key to be given back", func() bool { return charged(t, rival, keys[1]) == 0 })
-	if got := charged(t, rival, keys[0]); got != 1 {
-		t.Errorf("the first key: %d charged, want 1", got)
-	}
-}
-
 // A reset or a refund of several keys is done for those whose server answers, and
 // returns the error of the others.
 func TestAResetOfSeveralKeysIsDoneForTheOthers(t *testing.T) {
 	t.Parallel()
 	cluster, client := newCluster(t)
 	keys := keysOn(cluster, t.Name())
-	client.AddHook(before{"reset", stored(t, keys[0]), func() error { return errRefused }, new(atomic.Bool)})
-	client.AddHook(before{"refund", stored(t, keys[0]), func() error { return errRefused }, new(atomic.Bool)})
+	client.AddHook(before("reset", stored(t, keys[0]), refuse))
+	client.AddHook(before("refund", stored(t, keys[0]), refuse))
 	b := bind(t, client, hourly, redisstore.Timeout(patience))
 	batch := &core.Batch{}
 	for _, k := range keys {
@@ -443,5 +320,109 @@ func TestAResetOfSeveralKeysIsDoneForTheOthers(t *testing.T) {
 		if got := charged(t, b, keys[i]); got != want {
 			t.Errorf("key %d: %d charged, want %d", i, got, want)
 		}
+	}
+}
+
+// A reset of all forgets the keys of all rules, and those of no other limiter, on every
+// server.
+func TestAResetOfAllForgetsTheLimitersKeys(t *testing.T) {
+	t.Parallel()
+	_, several := newCluster(t)
+	for name, client := range map[string]redisstore.Client{"Single": newClient(t, redistest.Start(t).Addr), "Cluster": several} {
+		t.Run(name, func(t *testing.T) {
+			store := redisstore.New(client, redisstore.Timeout(patience))
+			rules := append([]core.StoreRule{{Name: "r2", Limits: hourly[0].Limits}}, hourly...)
+			b, other := core.Must(store.Open("all"+name, rules)), core.Must(store.Open("all"+name+"2", rules))
+			each := func(b core.Counters, f func(*core.Batch)) {
+				for i := range 700 {
+					batch := one(fmt.Sprint(i), 10, 1)
+					batch.Items[0].Rule = i % 2
+					f(batch)
+				}
+			}
+			admits := func(b core.Counters, want bool) {
+				t.Helper()
+				each(b, func(batch *core.Batch) {
+					if err := storetest.Do(t.Context(), b, core.OpTake, batch); err != nil || batch.Allowed != want {
+						t.Fatalf("key %s: allowed %v, want %v, error %v", batch.Items[0].Key, batch.Allowed, want, err)
+					}
+				})
+			}
+			admits(b, true)
+			admits(other, true)
+			admits(b, false)
+			if err := storetest.Do(t.Context(), b, core.OpResetAll, new(core.Batch)); err != nil {
+				t.Fatal(err)
+			}
+			admits(b, true)
+			admits(other, false)
+		})
+	}
+}
+
+// chargeOrGrant calls f for charges and for grants of a quarter, with a key on each node that has 40 hits.
+func chargeOrGrant(t *testing.T, cluster *redistest.Cluster, client redisstore.Client, f func(t *testing.T, b core.Counters, do core.Op, batch *core.Batch, after int64)) {
+	for op, after := range map[core.Op]int64{core.OpCharge: 50, core.OpGrant: 30} {
+		t.Run(op.String(), func(t *testing.T) {
+			b := bind(t, client, daily, redisstore.Timeout(patience))
+			batch := &core.Batch{}
+			for _, k := range keysOn(cluster, bindName(t)) {
+				batch.Items = append(batch.Items, one(k, 40, 1).Items...)
+			}
+			if err := storetest.Do(t.Context(), b, core.OpCharge, batch); err != nil {
+				t.Fatal(err)
+			}
+			for i := range batch.Items {
+				batch.Items[i].Cost = 10
+			}
+			f(t, b, op, batch, after)
+		})
+	}
+}
+
+// A client that hangs up is charged, or granted hits, on one server and on several.
+func TestAChargeOrGrantWhoseCallerHangsUp(t *testing.T) {
+	t.Parallel()
+	cluster, several := newCluster(t)
+	for name, client := range map[string]redisstore.Client{"Single": newClient(t, redistest.Start(t).Addr), "Cluster": several} {
+		t.Run(name, func(t *testing.T) {
+			chargeOrGrant(t, cluster, client, func(t *testing.T, b core.Counters, op core.Op, batch *core.Batch, after int64) {
+				ctx, cancel := context.WithCancel(t.Context())
+				cancel()
+				_ = storetest.Do(ctx, b, op, batch)
+				for i := range batch.Items { // the caller's again
+					batch.Items[i].Cost = 999
+				}
+				for _, it := range batch.Items {
+					processtest.WaitFor(t, "the hits", func() bool { return counted(t, b, string(it.Key)) == after })
+				}
+			})
+		})
+	}
+}
+
+// A charge or grant to keys on several nodes goes on when one of them fails, unless nothing has been
+// done yet: then it may be tried again.
+func TestAChargeOrGrantThatFailsForOneNode(t *testing.T) {
+	t.Parallel()
+	cluster, client := newCluster(t)
+	for failing, done := range [][]bool{{false, false, false}, {true, false, true}, {true, true, false}} {
+		t.Run(fmt.Sprint(failing), func(t *testing.T) {
+			chargeOrGrant(t, cluster, client, func(t *testing.T, b core.Counters, op core.Op, batch *core.Batch, after int64) {
+				client.AddHook(before(op.String(), stored(t, string(batch.Items[failing].Key)), sync.OnceValue(refuse)))
+				if err := storetest.Do(t.Context(), b, op, batch); !errors.Is(err, errRefused) || errors.Is(err, core.ErrNotCharged) != (failing == 0) {
+					t.Errorf("error %v", err)
+				}
+				for i, it := range batch.Items {
+					want := int64(40)
+					if done[i] {
+						want = after
+					}
+					if got := counted(t, b, string(it.Key)); got != want {
+						t.Errorf("key %d: %d counted, want %d", i, got, want)
+					}
+				}
+			})
+		})
 	}
 }

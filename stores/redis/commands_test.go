@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/core/storetest"
 	"github.com/floodgate-go/floodgate/internal/meter"
@@ -344,33 +342,4 @@ func TestATakeReadsEachKeyOnce(t *testing.T) {
 			}
 		}
 	})
-}
-
-// The decisions of one command are made one after the other, each for its own keys.
-func TestATakeAmongOthers(t *testing.T) {
-	client := newClient(t, redistest.Start(t).Addr)
-	ctx := t.Context()
-	script := redis.NewScript(redisstore.ScriptText())
-	const now = 1_764_000_123_456_789
-	run := func(keys []string, costs ...int64) string {
-		t.Helper()
-		reply, err := script.Run(ctx, client, keys, redisstore.Ask(false, now, []core.Limit{hour}, false, costs...)...).Text()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return reply[8:]
-	}
-	var want string
-	costs := []int64{3, 11, 2, 1} // the second is denied
-	for i, cost := range costs {
-		want += run([]string{fmt.Sprint("alone", i)}, cost)
-	}
-	if got := run([]string{"0", "1", "2", "3"}, costs...); got != want {
-		t.Errorf("together %x, alone %x", got, want)
-	}
-	for i, size := range []int64{33, 0, 33, 33} {
-		if got := client.StrLen(ctx, fmt.Sprint(i)).Val(); got != size {
-			t.Errorf("key %d has %d bytes, want %d", i, got, size)
-		}
-	}
 }

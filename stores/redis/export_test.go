@@ -1,14 +1,12 @@
 package redisstore
 
 import (
-	"context"
 	"io/fs"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/stores/redis/internal/joining"
 )
 
@@ -44,9 +42,6 @@ end)(redis.pcall) }
 // SetAhead makes a store take its server's clock for this much ahead of the process's.
 func SetAhead(s *Store, d time.Duration) { s.ahead.Store(d.Microseconds()) }
 
-// ScriptText returns the script with all algorithms.
-func ScriptText() string { return library.of(^algorithms(0)).text.(string) }
-
 // Verbs returns the verbs of the calls in a command, such as "take" or "take take".
 func Verbs(cmd redis.Cmder) (verbs []string) {
 	for _, arg := range cmd.Args() {
@@ -57,30 +52,6 @@ func Verbs(cmd redis.Cmder) (verbs []string) {
 		}
 	}
 	return verbs
-}
-
-// Ask returns the script's arguments for takes, or peeks, from one key each, with
-// these costs. The reply begins with eight zeros.
-func Ask(peek bool, now int64, limits []core.Limit, deny bool, costs ...int64) (args []any) {
-	s := New(nil, Clock(func() time.Time { return time.UnixMicro(now) }))
-	s.options.slackMillis = 1000
-	x := &exchange{store: s}
-	rule := &newCounters(s, "l", []core.StoreRule{{Name: "r", Limits: limits, DenyUnreadable: deny}}).rules[0]
-	verb := verbTake
-	if peek {
-		verb = verbPeek
-	}
-	for _, cost := range costs {
-		items := []namedItem{{&core.Item{Cost: cost, Results: make([]core.Result, len(limits))}, rule, "k"}}
-		x.calls = append(x.calls, s.newCall(operation{context.Background(), time.Now().Add(time.Hour)}, verb, items))
-	}
-	x.arm(context.Background(), x.script(), false)
-	x.nonce = 0
-	input, err := x.serialise()
-	if err != nil {
-		panic(err)
-	}
-	return []any{string(input), x.args[len(x.args)-1]}
 }
 
 // OneAtATime makes the store have one exchange under way, however long that takes.

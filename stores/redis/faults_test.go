@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -335,24 +336,6 @@ func TestClocksThatDifferByAWindowAreLoggedOnce(t *testing.T) {
 	}
 }
 
-// The number of keys does not multiply a slow server's delay.
-func TestTwentyKeysAreOneCommand(t *testing.T) {
-	server := redistest.Start(t)
-	b := bind(t, newClient(t, server.Addr), hourly, redisstore.Timeout(patience))
-	take(t, b, "k")
-	server.MustDo("CONFIG", "RESETSTAT")
-	batch := &core.Batch{}
-	for i := range 20 {
-		batch.Items = append(batch.Items, one(fmt.Sprint(i), 1, 1).Items...)
-	}
-	if err := storetest.Do(t.Context(), b, core.OpTake, batch); err != nil || !batch.Allowed {
-		t.Fatalf("allowed %v, error %v", batch.Allowed, err)
-	}
-	if stats := server.MustDo("INFO", "commandstats"); !strings.Contains(stats, "cmdstat_evalsha:calls=1,") {
-		t.Errorf("more than one command:\n%s", stats)
-	}
-}
-
 // A command that the server denies fails the operation. The error says whether another key
 // has been written before. The server deletes a key of which nothing is left, and does not set
 // another.
@@ -484,4 +467,147 @@ func TestScanOfAServerThatIsNotThere(t *testing.T) {
 	if err := store.Scan(t.Context(), "a", []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerSecond(1)}}}, func(redisstore.Stored) error { return nil }); err == nil {
 		t.Error("no error")
 	}
+}
+
+func calendarBatch(rules []core.StoreRule, keys ...string) *core.Batch {
+	b := new(core.Batch)
+	for _, key := range keys {
+		b.Items = append(b.Items, core.Item{Key: []byte(key), Cost: 2, Results: make([]core.Result, len(rules[0].Limits))})
+	}
+	return b
+}
+
+// A process whose clock is wrong by years is told the server's time, once, and
+// decides by that. Nothing is charged twice.
+func TestTheServersTimeDecidesTheWindow(t *testing.T) {
+	for _, ahead := range []time.Duration{0, 90 * 24 * time.Hour, -5 * 366 * 24 * time.Hour} {
+		client := newClient(t, redistest.Start(t).Addr)
+		var n atomic.Int64
+		client.AddHook(onCommand(func(ctx context.Context, cmd redis.Cmder, next redis.ProcessHook) error {
+			n.Add(int64(len(redisstore.Verbs(cmd))))
+			return next(ctx, cmd)
+		}))
+		store := redisstore.New(client, redisstore.Timeout(patience), redisstore.WithoutDenialCache(), redisstore.AnotherInstance())
+		rules := []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerMonth(10), core.PerHour(100), core.PerDay(10).In(time.UTC)}}}
+		bound, err := store.Open(bindName(t), rules)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := bound.Reopen(rules); err != nil {
+			t.Fatal(err)
+		}
+		if err := storetest.Do(t.Context(), bound, core.OpPeek, calendarBatch(rules, "other")); err != nil { // loads the script
+			t.Fatal(err)
+		}
+		n.Store(0)
+		redisstore.SetAhead(store, ahead)
+		for i := range int64(3) {
+			before := time.Now().UTC()
+			b := calendarBatch(rules, "k")
+			if err := storetest.Do(t.Context(), bound, core.OpTake, b); err != nil {
+				t.Fatal(err)
+			}
+			month := time.Date(before.Year(), before.Month()+1, 1, 0, 0, 0, 0, time.UTC)
+			r := b.Items[0].Results[0]
+			if wait := month.Sub(before); r.Remaining != 8-2*i || r.ResetAfter > wait || r.ResetAfter < wait-time.Minute {
+				t.Errorf("ahead %v, take %d: %+v, and the month ends in %v", ahead, i, r, wait)
+			}
+			if err := storetest.Do(t.Context(), bound, core.OpRefund, b); err != nil {
+				t.Fatal(err)
+			}
+			if b = calendarBatch(rules, "k"); storetest.Do(t.Context(), bound, core.OpTake, b) != nil {
+				t.Fatal("the second take")
+			}
+		}
+		want := int64(9)
+		if ahead != 0 {
+			want++
+		}
+		if n.Load() != want {
+			t.Errorf("ahead %v: %d commands, want %d", ahead, n.Load(), want)
+		}
+	}
+}
+
+// The time of a decision is the server's, in microseconds.
+func TestTheServersTimeDecides(t *testing.T) {
+	client := newClient(t, redistest.Start(t).Addr)
+	b := bind(t, client, hourly, redisstore.Timeout(patience))
+	now := func() int64 {
+		at, err := client.Time(t.Context()).Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return at.UnixMicro()
+	}
+	before := now()
+	at := take(t, b, "k").Items[0].At
+	if after := now(); at < before || at > after {
+		t.Errorf("decided at %d, between %d and %d", at, before, after)
+	}
+}
+
+// A reset of all returns the error of a server that keeps a key.
+func TestAResetOfAllThatFails(t *testing.T) {
+	client := newClient(t, redistest.Start(t).Addr)
+	client.AddHook(before("reset", stored(t, "k"), refuse))
+	b := bind(t, client, hourly, redisstore.Timeout(patience))
+	take(t, b, "k")
+	err := storetest.Do(t.Context(), b, core.OpResetAll, new(core.Batch))
+	var e *redisstore.Error
+	if !errors.As(err, &e) || !errors.Is(err, errRefused) {
+		t.Errorf("error %v, want one that wraps the client's", err)
+	}
+	if got := charged(t, b, "k"); got != 1 {
+		t.Errorf("%d charged", got)
+	}
+}
+
+// daily has a quota that no test charges.
+var daily = []core.StoreRule{{Name: "r", Limits: []core.Limit{{Quota: 1_000_000, Window: 24 * time.Hour}}}}
+
+// counted returns how many hits of daily are gone.
+func counted(t testing.TB, b core.Counters, key string) int64 {
+	t.Helper()
+	batch := one(key, 0, 1)
+	if err := storetest.Do(context.Background(), b, core.OpPeek, batch); err != nil {
+		t.Fatalf("Peek: %v", err)
+	}
+	return 1_000_000 - batch.Items[0].Results[0].Remaining
+}
+
+// unknown tells whether an error says that something may have been charged.
+func unknown(err error) bool {
+	var e *redisstore.Error
+	return errors.As(err, &e) && e.Unknown && !errors.Is(err, core.ErrNotCharged)
+}
+
+// The reply to a charge or a grant is lost, and the client would send it again. One that has not run
+// is sent again.
+func TestAChargeOrGrantWhoseReplyIsLostIsMadeOnce(t *testing.T) {
+	clients(t, func(t *testing.T, client redisstore.Client, proxy *faultproxy.Proxy, server *redistest.Server) {
+		b := bind(t, client, daily, redisstore.Timeout(patience))
+		take(t, b, "k")
+		want := int64(1)
+		for _, row := range []struct {
+			op   core.Op
+			sign int64
+		}{{core.OpCharge, 1}, {core.OpGrant, -1}} {
+			proxy.Fail(faultproxy.Cut, 1)
+			if err := storetest.Do(t.Context(), b, row.op, one("k", 70, 1)); !unknown(err) {
+				t.Errorf("%v: error %v, want one that says that it may have been made", row.op, err)
+			}
+			proxy.Fail(faultproxy.None, 0)
+			if want += 70 * row.sign; counted(t, b, "k") != want {
+				t.Errorf("%v: %d counted, want %d", row.op, counted(t, b, "k"), want)
+			}
+			server.MustDo("SCRIPT", "FLUSH")
+			if err := storetest.Do(t.Context(), b, row.op, one("k", 5, 1)); err != nil {
+				t.Errorf("%v: a server that has forgotten the script: %v", row.op, err)
+			}
+			if want += 5 * row.sign; counted(t, b, "k") != want {
+				t.Errorf("%v: %d counted, want %d", row.op, counted(t, b, "k"), want)
+			}
+		}
+	})
 }

@@ -164,26 +164,18 @@ func TestRefundsAndResetsTravelToo(t *testing.T) {
 	}
 	c.travel(nil)
 	c.check(fine)
-	c.proxy.Hold()
-	c.wg.Go(func() { _ = storetest.Do(context.Background(), c.bound, core.OpTake, one("first", 1, 1)) })
-	processtest.WaitFor(t, "the decision before", func() bool { return c.proxy.Held() > 0 })
-	c.server.MustDo("CONFIG", "RESETSTAT")
 	var errs [5]error
-	for i := range errs {
-		c.wg.Go(func() {
-			switch i {
-			case 0:
-				errs[i] = storetest.Do(context.Background(), c.bound, core.OpReset, resets)
-			case 1:
-				errs[i] = storetest.Do(context.Background(), c.bound, core.OpTake, one("taken", 1, 1))
-			default:
-				own := *refunds
-				errs[i] = storetest.Do(context.Background(), c.bound, core.OpRefund, &own)
-			}
-		})
-	}
-	processtest.WaitFor(t, "company", func() bool { return redisstore.Waiting(c.store) == len(errs) })
-	c.proxy.Release()
+	c.gather(len(errs), func(i int) {
+		switch i {
+		case 0:
+			errs[i] = storetest.Do(context.Background(), c.bound, core.OpReset, resets)
+		case 1:
+			errs[i] = storetest.Do(context.Background(), c.bound, core.OpTake, one("taken", 1, 1))
+		default:
+			own := *refunds
+			errs[i] = storetest.Do(context.Background(), c.bound, core.OpRefund, &own)
+		}
+	}, nil)
 	c.wg.Wait()
 	if n := commands(t, c.server, "evalsha"); n != 1 {
 		t.Errorf("%d commands, want 1", n)

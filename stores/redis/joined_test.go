@@ -67,28 +67,34 @@ func (c *company) cost(i int) int64 {
 	return 1 + int64(i/2%9)
 }
 
-// travel holds the reply of a decision until all have come that are to travel
-// together, calls strike, and lets them go.
-func (c *company) travel(strike func()) {
+// gather holds the reply of a decision until n callers of f have come that are to travel together,
+// calls strike, and lets them go.
+func (c *company) gather(n int, f func(i int), strike func()) {
 	c.t.Helper()
 	c.proxy.Hold()
 	c.wg.Go(func() { _ = storetest.Do(context.Background(), c.bound, core.OpTake, one("first", 1, 1)) })
 	processtest.WaitFor(c.t, "the decision before", func() bool { return c.proxy.Held() > 0 })
-	c.batches, c.errs, c.took = make([]*core.Batch, travellers), make([]error, travellers), make([]time.Duration, travellers)
-	for i := range travellers {
-		c.batches[i] = one(c.key(i), c.cost(i), 1)
-		c.wg.Go(func() {
-			begun := time.Now()
-			c.errs[i] = storetest.Do(context.Background(), c.bound, core.OpTake, c.batches[i])
-			c.took[i] = time.Since(begun)
-		})
+	for i := range n {
+		c.wg.Go(func() { f(i) })
 	}
-	processtest.WaitFor(c.t, "company", func() bool { return redisstore.Waiting(c.store) == travellers })
+	processtest.WaitFor(c.t, "company", func() bool { return redisstore.Waiting(c.store) == n })
 	c.server.MustDo("CONFIG", "RESETSTAT")
 	if strike != nil {
 		strike()
 	}
 	c.proxy.Release()
+}
+
+// travel lets the callers decide together.
+func (c *company) travel(strike func()) {
+	c.t.Helper()
+	c.batches, c.errs, c.took = make([]*core.Batch, travellers), make([]error, travellers), make([]time.Duration, travellers)
+	c.gather(travellers, func(i int) {
+		c.batches[i] = one(c.key(i), c.cost(i), 1)
+		begun := time.Now()
+		c.errs[i] = storetest.Do(context.Background(), c.bound, core.OpTake, c.batches[i])
+		c.took[i] = time.Since(begun)
+	}, strike)
 }
 
 // check waits for the callers, and compares what each was told with what the server
@@ -215,21 +221,17 @@ func TestWhoWaitsForTooLongIsNotCharged(t *testing.T) {
 func TestCallersWhoHangUpTogetherAreCharged(t *testing.T) {
 	c := newCompany(t, patience)
 	ctx, cancel := context.WithCancel(t.Context())
-	c.proxy.Hold()
-	c.wg.Go(func() { _ = storetest.Do(context.Background(), c.bound, core.OpTake, one("first", 1, 1)) })
-	processtest.WaitFor(t, "the decision before", func() bool { return c.proxy.Held() > 0 })
 	var wg sync.WaitGroup
-	for i := range 20 {
-		wg.Go(func() {
-			if err := storetest.Do(ctx, c.bound, core.OpTake, one(fmt.Sprint("own", i), 1, 1)); !of(redisstore.ClassCanceled, true)(err) || !errors.Is(err, context.Canceled) {
-				t.Errorf("error %v", err)
-			}
-		})
-	}
-	processtest.WaitFor(t, "company", func() bool { return redisstore.Waiting(c.store) == 20 })
-	cancel()
-	wg.Wait()
-	c.proxy.Release()
+	wg.Add(20)
+	c.gather(20, func(i int) {
+		defer wg.Done()
+		if err := storetest.Do(ctx, c.bound, core.OpTake, one(fmt.Sprint("own", i), 1, 1)); !of(redisstore.ClassCanceled, true)(err) || !errors.Is(err, context.Canceled) {
+			t.Errorf("error %v", err)
+		}
+	}, func() {
+		cancel()
+		wg.Wait()
+	})
 	c.wg.Wait()
 	for i := range 20 {
 		processtest.WaitFor(t, "the charge", func() bool { return charged(t, c.other, fmt.Sprint("own", i)) == 1 })

@@ -123,44 +123,6 @@ func filled(items []namedItem, status byte, text string) (*core.Item, error) {
 	return items[0].Item, err
 }
 
-// What a reply means.
-func TestTheResultsOfAReply(t *testing.T) {
-	const now, most = 1_764_000_123_456_789, core.MaxQuota
-	head := head(7)[replyHead+1:]
-	for what, c := range map[string]struct {
-		cost   int64
-		status byte
-		text   string
-		want   core.Result
-	}{
-		"a cost that never fits": {11, bitDenied, itemReply(1, 2, 1, 0, now), core.Result{Remaining: 1, ResetAfter: 2 * time.Microsecond, MoreAfter: time.Microsecond, RetryAfter: core.Never}},
-		"a cost that fits later": {2, bitDenied, itemReply(1, 3, 2, 1, now), core.Result{Remaining: 1, ResetAfter: 3 * time.Microsecond, MoreAfter: 2 * time.Microsecond, RetryAfter: time.Microsecond}},
-		"a cost that fits":       {1, bitDenied, itemReply(1, 2, 1, 0, now), core.Result{Allowed: true, Remaining: 1, ResetAfter: 2 * time.Microsecond, MoreAfter: time.Microsecond}},
-		"the largest numbers":    {1, 0, itemReply(most, 1<<53, 1<<52, 5, now), core.Result{Allowed: true, Remaining: most, ResetAfter: 1 << 53 * time.Microsecond, MoreAfter: 1 << 52 * time.Microsecond}},
-		"a block": {1, bitDenied, string(binary.LittleEndian.AppendUint64(nil, now+7)) + itemReply(1, 2, 1, 0, now)[8:],
-			core.Result{ResetAfter: 7 * time.Microsecond, MoreAfter: 7 * time.Microsecond, RetryAfter: 7 * time.Microsecond}},
-	} {
-		items := oneItem(1)
-		items[0].Cost = c.cost
-		if item, err := filled(items, c.status, head+c.text); err != nil || item.Results[0] != c.want || item.At != now {
-			t.Errorf("%s: %v, %+v at %d, want %+v", what, err, item.Results[0], item.At, c.want)
-		}
-	}
-}
-
-// Times and waits of up to maxTime are read, and no larger ones.
-func TestTheBoundsOfAReply(t *testing.T) {
-	for _, c := range []struct {
-		at, retry int64
-		readable  bool
-	}{{maxTime, maxTime, true}, {-maxTime, maxTime, true}, {maxTime + 1, 1, false}, {-maxTime - 1, 1, false}, {0, maxTime + 1, false}} {
-		text := headOf(7, bitDenied, c.at) + itemReply(0, 1, 1, c.retry, c.at)
-		if _, err := filled(oneItem(1), bitDenied, text[replyHead+1:]); (err == nil) != c.readable {
-			t.Errorf("the time %d and a wait of %d: %v", c.at, c.retry, err)
-		}
-	}
-}
-
 // oneItem is an item of a rule with so many limits, one or more for each form of a state.
 func oneItem(limits int) []namedItem {
 	some := []core.Limit{
@@ -338,24 +300,6 @@ func TestWhichRepliesProveThatNothingWasCharged(t *testing.T) {
 		}
 		if err := afterOthers(fmt.Errorf("wrapped: %w", err)); errors.Is(err, core.ErrNotCharged) {
 			t.Errorf("%v: says that nothing was charged, and other keys were", err)
-		}
-	}
-}
-
-// A caller waits for 1 to 3 ms before the second attempt, twice as long before each further one, and
-// not as long as another caller.
-func TestHowLongACallerWaitsBeforeAnotherAttempt(t *testing.T) {
-	for attempt := range mostRepeats {
-		least, most := time.Millisecond<<attempt, 3*time.Millisecond<<attempt
-		seen := map[time.Duration]bool{}
-		for range 1000 {
-			d := pauseBefore(attempt)
-			if seen[d] = true; d < least || d >= most {
-				t.Fatalf("%v before attempt %d, want %v to %v", d, attempt, least, most)
-			}
-		}
-		if len(seen) < 100 {
-			t.Errorf("only %d different pauses before attempt %d", len(seen), attempt)
 		}
 	}
 }

@@ -1,12 +1,10 @@
 package redisstore
 
 import (
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path"
 	"strconv"
 	"strings"
@@ -65,125 +63,6 @@ func TestTheScriptHasNoAlgorithmThatItDoesNotNeed(t *testing.T) {
 		for _, other := range meter.Algorithms() {
 			if has := strings.Contains(text, fmt.Sprintf("if algorithm == %d then", other.Wire())); has != (other == a) {
 				t.Errorf("%v: the script has %v: %v", a, other, has)
-			}
-		}
-	}
-}
-
-// The script has a file of the name that its Go twin has.
-func TestTheScriptKnowsTheAlgorithms(t *testing.T) {
-	for _, a := range meter.Algorithms() {
-		if _, err := os.Stat("../../internal/meter/" + a.String() + ".go"); err != nil {
-			t.Errorf("%v has no Go twin: %v", a, err)
-		}
-	}
-}
-
-func quotasCounters() *counters {
-	return newCounters(New(nil), "l", []core.StoreRule{
-		{Name: "three", Limits: []core.Limit{
-			{Quota: 9, Window: time.Hour, Algorithm: core.TokenBucket, Burst: 6},
-			{Quota: 5, Window: time.Hour, Algorithm: core.FixedWindow, Lockout: core.Lockout{First: time.Minute, Max: time.Hour, Factor: 2, Decay: time.Hour}},
-			core.PerHour(10),
-		}, DenyUnreadable: true},
-		{Name: "log", Limits: []core.Limit{{Quota: 10, Window: time.Hour, Algorithm: core.SlidingLog}}},
-	})
-}
-
-// Quotas change the numbers of each limit in what is sent, and nothing else; a take
-// with the limits' own sends what one without quotas sends.
-func TestTheLimitsWithQuotas(t *testing.T) {
-	rule := &quotasCounters().rules[0]
-	own := rule.limits.(string)
-	for _, it := range []*core.Item{{}, {Quotas: []int64{9, 5, 10}}} {
-		if limits, weight := rule.textsOf(it, rule.limits); limits != rule.limits || weight != rule.weight {
-			t.Errorf("quotas %v: %x of weight %d, want %x of weight %d", it.Quotas, limits, weight, own, rule.weight)
-		}
-		if n := testing.AllocsPerRun(10, func() { rule.textsOf(it, rule.limits) }); n > 0 {
-			t.Errorf("quotas %v: %v allocations", it.Quotas, n)
-		}
-	}
-	limits, _ := rule.textsOf(&core.Item{Quotas: []int64{3, core.Unlimited, 0}}, rule.limits)
-	text := limits.(string)
-	const bucket, lockout, window = textHead, textHead + textLimit, textHead + 2*textLimit
-	numbers := map[int]uint32{bucket + textQuota: 3, bucket + textCapacity: 2, window + textQuota: 0, window + textCapacity: 0}
-	if len(text) != len(own) {
-		t.Fatalf("%x, want as many bytes as %x", text, own)
-	}
-	for at := 0; at < len(own); at++ {
-		if at == lockout+textUnlimited {
-			if text[at] != 1 {
-				t.Error("the lockout has a quota")
-			}
-		} else if want, ok := numbers[at]; ok {
-			if got := binary.LittleEndian.Uint32([]byte(text[at:])); got != want {
-				t.Errorf("at byte %d: %d, want %d", at, got, want)
-			}
-			at += 3
-		} else if text[at] != own[at] {
-			t.Errorf("byte %d changes", at)
-		}
-	}
-}
-
-// A log that may become long by the quota of a take weighs more, a shorter one less.
-func TestALargeQuotaOfALogWeighs(t *testing.T) {
-	rule := &quotasCounters().rules[1]
-	for quota, want := range map[int64]int{10: rule.weight, 10_000: rule.weight + 1249, 0: rule.weight - 1, core.Unlimited: rule.weight} {
-		if _, weight := rule.textsOf(&core.Item{Quotas: []int64{quota}}, rule.limits); weight != want {
-			t.Errorf("a quota of %d: %d, want %d", quota, weight, want)
-		}
-	}
-}
-
-// Decisions with the same quotas share one argument of their command.
-func TestDecisionsShareTheLimitsWithQuotas(t *testing.T) {
-	b := quotasCounters()
-	x := &exchange{store: b.store}
-	for _, quotas := range [][]int64{nil, {7}, {7}, {8}, {10}} {
-		items := []namedItem{{&core.Item{Cost: 1, Quotas: quotas, Results: make([]core.Result, 1)}, &b.rules[1], "k"}}
-		x.calls = append(x.calls, b.store.newCall(operation{context.Background(), time.Now().Add(time.Hour)}, verbTake, items))
-	}
-	x.arm(context.Background(), x.script(), false)
-	for i, want := range []int{2, 3, 3, 4, 2} {
-		if got := x.calls[i].items[0].place; got != want {
-			t.Errorf("the limits of decision %d are argument %d, want %d", i, got, want)
-		}
-	}
-}
-
-// The edges are those of the window that a time is in. They stay until that window ends.
-func TestTheEdgesOfAWindow(t *testing.T) {
-	zone := time.FixedZone("here", 5*60*60)
-	rule := []core.Limit{core.PerHour(10), core.PerMonth(10).In(zone), core.PerDay(10).In(time.UTC)}
-	limits := encodeLimits(rule, false)
-	e := edgesOf(rule)
-	month := func(m time.Month) time.Time { return time.Date(2026, m, 1, 0, 0, 0, 0, zone) }
-	day := func(d int) time.Time { return time.Date(2026, 3, d, 0, 0, 0, 0, time.UTC) }
-	for _, row := range []struct {
-		now      time.Time
-		month    time.Month
-		day      int
-		from, to time.Time
-	}{
-		{time.Date(2026, 3, 10, 12, 0, 0, 999_999_000, time.UTC), 3, 10, day(10), day(11)},
-		{day(10), 3, 10, day(10), day(11)},
-		{day(11).Add(-time.Microsecond), 3, 10, day(10), day(11)},
-		{day(1), 3, 1, day(1), day(2)},                  // the month has begun before
-		{month(3), 3, 0, month(3), day(1)},              // the month begins on the last day of the one before
-		{month(4), 4, 31, month(4), day(32)},            // as the next one
-		{month(4).Add(-1000), 3, 31, day(31), month(4)}, // and ends then
-	} {
-		w := e.write(limits, row.now.UnixMicro())
-		if !time.UnixMicro(w.from).Equal(row.from) || !time.UnixMicro(w.to).Equal(row.to) {
-			t.Errorf("%v: right from %v to %v, want %v to %v", row.now, time.UnixMicro(w.from).UTC(), time.UnixMicro(w.to).UTC(), row.from, row.to)
-		}
-		for limit, want := range map[int][2]time.Time{1: {month(row.month), month(row.month + 1)}, 2: {day(row.day), day(row.day + 1)}} {
-			for i := range want {
-				text := []byte(w.text.(string))[textHead+limit*textLimit+textNumbers+8*i:]
-				if got := time.UnixMicro(int64(binary.LittleEndian.Uint64(text))); !got.Equal(want[i]) {
-					t.Errorf("%v: edge %d of limit %d is %v, want %v", row.now, i, limit, got.UTC(), want[i])
-				}
 			}
 		}
 	}

@@ -47,6 +47,36 @@ func newClient(t testing.TB, addr string) *redis.Client {
 	return c
 }
 
+// onCommand is a hook of a client: it is called for each command, and sends it with next.
+type onCommand func(ctx context.Context, cmd redis.Cmder, next redis.ProcessHook) error
+
+func (onCommand) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (onCommand) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (h onCommand) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error { return h(ctx, cmd, next) }
+}
+
+// before calls f before each call with a verb for one key is sent, and fails it without sending it
+// if f returns an error.
+func before(verb, name string, f func() error) onCommand {
+	return func(ctx context.Context, cmd redis.Cmder, next redis.ProcessHook) error {
+		if args := cmd.Args(); len(args) > 4 && args[3] == name && redisstore.Verbs(cmd)[0] == verb {
+			if err := f(); err != nil {
+				return err
+			}
+		}
+		return next(ctx, cmd)
+	}
+}
+
+var errRefused = errors.New("refused by the test")
+
+func refuse() error { return errRefused }
+
 func factory(client redisstore.Client) storetest.Factory {
 	return func(_ testing.TB, clock func() time.Time) core.Store {
 		opts := []redisstore.Option{redisstore.Timeout(patience), redisstore.WithoutDenialCache(), redisstore.AnotherInstance()}

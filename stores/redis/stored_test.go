@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -30,28 +31,6 @@ func all(quota int64) []core.Limit {
 	}
 }
 
-// names returns all names that the server has, sorted.
-func names(t *testing.T, b core.Counters, server *redistest.Server, keys ...string) []string {
-	t.Helper()
-	for _, k := range keys {
-		take(t, b, k)
-	}
-	var found []string
-	for i := range 16 { // SCAN's reply is nested; RANDOMKEY's is not
-		for range 64 {
-			name := server.MustDo("RANDOMKEY")
-			if !slices.Contains(found, name) {
-				found = append(found, name)
-			}
-		}
-		if i > 0 && strconv.Itoa(len(found)) == strings.TrimPrefix(server.MustDo("DBSIZE"), ":") {
-			break
-		}
-	}
-	slices.Sort(found)
-	return found
-}
-
 // What is stored where, for as long as the major version is one.
 func TestStoredNames(t *testing.T) {
 	server := redistest.Start(t)
@@ -59,7 +38,11 @@ func TestStoredNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := names(t, b, server, "", "192.0.2.1", "a b\r\n{c}")
+	for _, k := range []string{"", "192.0.2.1", "a b\r\n{c}"} {
+		take(t, b, k)
+	}
+	got := newClient(t, server.Addr).Keys(t.Context(), "*").Val()
+	slices.Sort(got)
 	want := []string{
 		"fg1:api:r:47DEQpj8HBSa-_TImW-5JA",
 		"fg1:api:r:N_z_JL9iA1srCAIK_Ai0_g",
@@ -87,6 +70,24 @@ func TestStoredValues(t *testing.T) {
 	if got := base64.StdEncoding.EncodeToString([]byte(value)); got != golden {
 		t.Errorf("stored %s, want %s", got, golden)
 	}
+	for golden, c := range map[string]struct {
+		limit  core.Limit
+		spoilt bool // the value cannot be read
+	}{
+		"AiMAAAD8d9LXRAYMAKAUnW8CCvPh3EgQALw6U3xCBgEAAAAAjScA":     {core.PerMonth(10).In(core.Must(time.LoadLocation("Europe/Berlin"))), false},
+		"AiQAABU45SJaRAYKAKST1gAAFQ2+SFlEBgEAAAABAAAAFZRRTFlEBg==": {core.Limit{Quota: 1, Window: time.Hour, Algorithm: core.FixedWindow, Lockout: core.Lockout{First: time.Minute, Factor: 2, Max: time.Hour, Decay: time.Hour}}, false},
+		"Ag4AABWxUR9aRAZ+AKST1gAA":                                 {core.PerHour(10), true},
+	} {
+		f := newFormatted(t, server, c.limit)
+		server.MustDo("DEL", stored(t, "k"))
+		if c.spoilt {
+			f.set([]byte("abc"))
+		}
+		f.take()
+		if got := base64.StdEncoding.EncodeToString(f.value()); got != golden {
+			t.Errorf("%v: stored %s, want %s", c.limit, got, golden)
+		}
+	}
 	decoded, _ := base64.StdEncoding.DecodeString(golden)
 	server.MustDo("SET", name, string(decoded))
 	batch = one("k", 1, 5)
@@ -96,6 +97,48 @@ func TestStoredValues(t *testing.T) {
 	for i, r := range batch.Items[0].Results {
 		if r.Remaining != 2 {
 			t.Errorf("%v: %d left of a stored value with 2 of 5 hits, after one more", rules[0].Limits[i], r.Remaining)
+		}
+	}
+}
+
+// The value of a later version, 3 to 15, denies its key and stays, with its lifetime, whatever is
+// asked of it. A value of any other version is somebody else's.
+func TestTheValueOfALaterVersionStays(t *testing.T) {
+	server := redistest.Start(t)
+	b := bind(t, newClient(t, server.Addr), hourly, redisstore.Timeout(patience))
+	for version, later := range map[byte]bool{0: false, 1: false, 3: true, 15: true, 16: false} {
+		for op, fails := range map[core.Op]bool{core.OpTake: false, core.OpRefund: false, core.OpCharge: true, core.OpGrant: true, core.OpBlock: true} {
+			for _, life := range []string{"50000", ""} {
+				value := string([]byte{version}) + "of another version"
+				server.MustDo("DEL", stored(t, "k"))
+				server.MustDo("SET", stored(t, "k"), value)
+				if life != "" {
+					server.MustDo("PEXPIRE", stored(t, "k"), life)
+				}
+				other := one("other", 1, 1)
+				batch := &core.Batch{For: time.Hour, Items: append(one("k", 1, 1).Items, other.Items...)}
+				if err := storetest.Do(t.Context(), b, op, batch); (err != nil) != (later && fails) || err != nil && (!errors.Is(err, core.ErrNotCharged) || !strings.Contains(err.Error(), stored(t, "k"))) {
+					t.Errorf("version %d, %v: error %v", version, op, err)
+				}
+				if r := batch.Items[0].Results[0]; op == core.OpTake && batch.Allowed == later || op == core.OpTake && later && r.RetryAfter != time.Hour {
+					t.Errorf("version %d: allowed %v, %+v", version, batch.Allowed, r)
+				}
+				if op == core.OpGrant || op == core.OpRefund {
+					continue // which write nothing of somebody else's either
+				}
+				if got := server.MustDo("GET", stored(t, "k")); (got == value) != later {
+					t.Errorf("version %d, %v: the value became %q", version, op, got)
+				}
+				if ttl := lifetime(server, stored(t, "k")); later && (life == "" && ttl >= 0 || life != "" && (ttl <= 0 || ttl > 50*time.Second)) {
+					t.Errorf("version %d, %v: a lifetime of %sms became %v", version, op, life, ttl)
+				}
+				if got := charged(t, b, "other"); later && got != 0 {
+					t.Errorf("version %d, %v: %d charged to the other key", version, op, got)
+				}
+				if err := storetest.Do(t.Context(), b, core.OpReset, other); err != nil {
+					t.Fatal(err)
+				}
+			}
 		}
 	}
 }
@@ -115,17 +158,11 @@ func TestForeignValuesAreReplaced(t *testing.T) {
 		"empty":    {"SET", name, ""},
 		"text":     {"SET", name, "abc"},
 		"number":   {"SET", name, "9223372036854775807"},
-		"padded":   {"SET", name, "5 "},
 		"version":  {"SET", name, "\x01" + valid[1:]},
 		"cut":      {"SET", name, valid[:len(valid)-1]},
 		"longer":   {"SET", name, valid + "\x00"},
 		"huge log": {"SET", name, "\x01\x06" + valid[2:8] + "\xff\xff"},
 		"list":     {"RPUSH", name, "a", "b"},
-		"hash":     {"HSET", name, "a", "b"},
-		"set":      {"SADD", name, "a"},
-	}
-	for i := 1; i < len(valid); i += 3 { // one byte wrong: any answer will do, but no error, and not for ever
-		foreign[fmt.Sprint("byte ", i)] = []string{"SET", name, valid[:i] + "\xff" + valid[i+1:]}
 	}
 	for what, command := range foreign {
 		server.MustDo("DEL", name)
@@ -133,14 +170,6 @@ func TestForeignValuesAreReplaced(t *testing.T) {
 		batch := one("k", 1, 5)
 		if err := storetest.Do(t.Context(), b, core.OpTake, batch); err != nil {
 			t.Errorf("%s: %v", what, err)
-			continue
-		}
-		if strings.HasPrefix(what, "byte") {
-			for _, r := range batch.Items[0].Results {
-				if r.RetryAfter > 200*time.Hour && r.RetryAfter != core.Never {
-					t.Errorf("%s: locked out for %v", what, r.RetryAfter)
-				}
-			}
 			continue
 		}
 		for j, r := range batch.Items[0].Results {
@@ -223,35 +252,6 @@ func TestARefusedTakeWritesNothing(t *testing.T) {
 	}
 }
 
-// The lifetime is that of the state and the slack, and the state of windows of
-// a millisecond has one too.
-func TestLifetimes(t *testing.T) {
-	server := redistest.Start(t)
-	client := newClient(t, server.Addr)
-	for _, c := range []struct {
-		limit core.Limit
-		most  time.Duration
-	}{
-		{core.Limit{Quota: 5, Window: time.Millisecond}, 2 * time.Millisecond},
-		{core.Limit{Quota: 5, Window: core.MaxWindow, Algorithm: core.FixedWindow}, core.MaxWindow},
-		{core.Limit{Quota: 5, Window: time.Hour, Algorithm: core.TokenBucket}, 12*time.Minute + time.Millisecond},
-		{core.Limit{Quota: 5, Window: time.Hour, Algorithm: core.SlidingLog}, time.Hour},
-		{core.Limit{Quota: 5, Window: time.Hour, Algorithm: core.BucketedWindow, Precision: time.Minute}, time.Hour + time.Minute},
-	} {
-		t.Run(c.limit.String(), func(t *testing.T) {
-			b, err := redisstore.New(client, redisstore.Timeout(patience), redisstore.AnotherInstance()).Open("ttl", []core.StoreRule{{Name: "r", Limits: []core.Limit{c.limit}}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			take(t, b, t.Name())
-			ttl, _ := strconv.ParseInt(strings.TrimPrefix(server.MustDo("PTTL", core.StoreRule{Name: "r"}.StoredKey("ttl", []byte(t.Name()))), ":"), 10, 64)
-			if got := time.Duration(ttl) * time.Millisecond; got <= 0 || got > c.most+time.Second {
-				t.Errorf("lifetime %v, want at most %v and a second", got, c.most)
-			}
-		})
-	}
-}
-
 // One command a decision for three limits of two keys.
 func TestThreeLimitsOfTwoKeysAreOneCommand(t *testing.T) {
 	server := redistest.Start(t)
@@ -303,131 +303,10 @@ func (f *formatted) take() *core.Batch {
 	return batch
 }
 
-func (f *formatted) value() []byte            { return []byte(f.server.MustDo("GET", stored(f.t, "k"))) }
-func (f *formatted) set(value []byte)         { f.server.MustDo("SET", stored(f.t, "k"), string(value)) }
-func (f *formatted) in(d time.Duration) int64 { return f.clock.Now().Add(d).UnixMicro() }
-
-// record returns a record with this expiry, kind and body.
-func record(expiry int64, kind byte, body ...byte) []byte {
-	b := binary.LittleEndian.AppendUint32(nil, uint32(8+len(body)))[:3]
-	b = append(b, binary.LittleEndian.AppendUint64(nil, uint64(expiry))[:7]...)
-	return append(append(b, kind), body...)
-}
+func (f *formatted) value() []byte    { return []byte(f.server.MustDo("GET", stored(f.t, "k"))) }
+func (f *formatted) set(value []byte) { f.server.MustDo("SET", stored(f.t, "k"), string(value)) }
 
 var hour = core.PerHour(10)
-
-// A key that nobody has used is admitted, and nothing is logged of it.
-func TestANewKeyIsReadable(t *testing.T) {
-	server := redistest.Start(t)
-	for i, limits := range [][]core.Limit{{hour}, {hour, core.Limit{Quota: 10, Window: 24 * time.Hour}}} {
-		t.Run(fmt.Sprint(i), func(t *testing.T) {
-			f := newFormatted(t, server, limits...)
-			if b := f.take(); !b.Allowed || f.log.Len() > 0 {
-				t.Errorf("allowed %v, %+v; the log:\n%s", b.Allowed, b.Items[0].Results, &f.log)
-			}
-		})
-	}
-}
-
-// A value in another format denies its key: an empty one, one as long as a state, and one of
-// another version.
-func TestForeignValuesDenyAKeyOfOneLimit(t *testing.T) {
-	server := redistest.Start(t)
-	for i, value := range []string{"", "abc", strings.Repeat("x", 33), strings.Repeat("\x02", 33), "\x01", "\x10"} {
-		t.Run(fmt.Sprint(i), func(t *testing.T) {
-			f := newFormatted(t, server, hour)
-			f.set([]byte(value))
-			if b := f.take(); b.Allowed || b.Items[0].Results[0].RetryAfter != time.Hour {
-				t.Errorf("allowed %v, %+v", b.Allowed, b.Items[0].Results)
-			}
-		})
-	}
-}
-
-// Versions 3 to 15 are of newer programs: the value denies its key, and stays. Any
-// other version is somebody else's.
-func TestWhichVersionsAreNewer(t *testing.T) {
-	server := redistest.Start(t)
-	for version, newer := range map[byte]bool{0: false, 1: false, 3: true, 4: true, 15: true, 16: false, 255: false} {
-		for _, limits := range [][]core.Limit{{hour}, {hour, core.Limit{Quota: 10, Window: 24 * time.Hour}}} {
-			t.Run(fmt.Sprint(version, len(limits)), func(t *testing.T) {
-				f := newFormatted(t, server, limits...)
-				f.take()
-				value := f.value()
-				value[0] = version
-				f.set(value)
-				if b := f.take(); b.Allowed || b.Items[0].Results[0].RetryAfter != time.Hour {
-					t.Errorf("allowed %v, %+v", b.Allowed, b.Items[0].Results)
-				}
-				if stays := string(f.value()) == string(value); stays != newer {
-					t.Errorf("the value stays: %v", stays)
-				}
-			})
-		}
-	}
-}
-
-// The mark that denies a key in place of a value that cannot be read is a record
-// of kind 126 with the length of the time. The format is a contract with other
-// versions.
-func TestTheMarkOfAValueThatCannotBeRead(t *testing.T) {
-	server := redistest.Start(t)
-	f := newFormatted(t, server, hour)
-	f.set([]byte("abc"))
-	f.take()
-	length := binary.LittleEndian.AppendUint64(nil, uint64(time.Hour.Microseconds()))[:6]
-	mark := record(f.in(time.Hour), 126, length...)
-	if want := append([]byte{2}, mark...); string(f.value()) != string(want) {
-		t.Errorf("stored %x, want %x", f.value(), want)
-	}
-	// A write keeps the mark and what is behind it as they are.
-	other := record(f.in(2*time.Hour), 44, 'x', 'y')
-	f.set(append(append([]byte{2}, mark...), other...))
-	batch := one("k", 1, 1)
-	batch.Items[0].At = f.in(0)
-	if err := storetest.Do(t.Context(), f.bound, core.OpRefund, batch); err != nil {
-		t.Fatal(err)
-	}
-	if want := append(append([]byte{2}, mark...), other...); string(f.value()) != string(want) {
-		t.Errorf("a write has made %x of it, want %x", f.value(), want)
-	}
-	// One byte too many, and it is no mark.
-	f.set(append([]byte{2}, record(f.in(time.Minute), 126, append(length, 0)...)...))
-	if b := f.take(); b.Allowed || b.Items[0].Results[0].RetryAfter != time.Hour {
-		t.Errorf("a mark of another length: allowed %v, %+v", b.Allowed, b.Items[0].Results)
-	}
-}
-
-// Records of others may have no body. Those that are cut, or shorter than their
-// head, make the value unreadable.
-func TestTheShortestRecords(t *testing.T) {
-	server := redistest.Start(t)
-	for name, c := range map[string]struct {
-		behind   func(f *formatted) []byte
-		readable bool
-	}{
-		"no body":       {func(f *formatted) []byte { return record(f.in(time.Hour), 44) }, true},
-		"a byte":        {func(f *formatted) []byte { return record(f.in(time.Hour), 44, 'x') }, true},
-		"two records":   {func(f *formatted) []byte { return append(record(f.in(time.Hour), 44), record(f.in(time.Hour), 46)...) }, true},
-		"a byte short":  {func(f *formatted) []byte { r := record(f.in(time.Hour), 44, 'x'); return r[:len(r)-1] }, false},
-		"no kind":       {func(f *formatted) []byte { r := record(f.in(time.Hour), 44); r[0]--; return r[:len(r)-1] }, false},
-		"half a head":   {func(f *formatted) []byte { return record(f.in(time.Hour), 44)[:5] }, false},
-		"a single byte": {func(*formatted) []byte { return []byte{9} }, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			f := newFormatted(t, server, hour)
-			f.take()
-			behind := c.behind(f)
-			f.set(append(f.value(), behind...))
-			if b := f.take(); b.Allowed != c.readable || c.readable && b.Items[0].Results[0].Remaining != 8 {
-				t.Errorf("allowed %v, %+v", b.Allowed, b.Items[0].Results)
-			}
-			if c.readable && !strings.HasSuffix(string(f.value()), string(behind)) {
-				t.Errorf("a write has lost %x", behind)
-			}
-		})
-	}
-}
 
 // A write keeps 32 records of others and 262,144 bytes of them, and not one more: of too
 // many those that expire last. If all are kept, they stay in their order.
@@ -468,88 +347,252 @@ func TestHowMuchOfOthersAWriteKeeps(t *testing.T) {
 	}
 }
 
-// States that no program writes make the value unreadable: counts above the
-// largest quota, more buckets than a window has, a sum that is wrong, a length
-// that does not fit.
-func TestStatesThatNoProgramWrites(t *testing.T) {
-	server := redistest.Start(t)
-	bucketed := core.Limit{Quota: 10, Window: time.Hour, Algorithm: core.BucketedWindow, Precision: 20 * time.Minute}
-	fixed := core.Limit{Quota: 10, Window: time.Hour, Algorithm: core.FixedWindow}
-	lockout := core.Limit{Quota: 10, Window: time.Hour, Algorithm: core.FixedWindow, Lockout: core.Lockout{First: time.Minute, Factor: 2, Max: time.Hour, Decay: time.Hour}}
-	token := core.Limit{Quota: 10, Window: time.Hour, Algorithm: core.TokenBucket}
-	log := core.Limit{Quota: 10, Window: time.Hour, Algorithm: core.SlidingLog}
-	u32 := func(n uint32) []byte { return binary.LittleEndian.AppendUint32(nil, n) }
-	const above = 1 << 31
-	put := func(at int, b []byte) func([]byte) []byte {
-		return func(v []byte) []byte { return append(append(append([]byte(nil), v[:at]...), b...), v[at+len(b):]...) }
+// denying binds a rule of an hour and a day, which denies what cannot be read, to a name of
+// its own.
+func denying(t *testing.T, client redisstore.Client) (b core.Counters, name string, clock *storetest.Clock, log *strings.Builder) {
+	t.Helper()
+	log, clock = new(strings.Builder), storetest.NewClock(time.UnixMicro(1_764_000_123_456_789))
+	opts := []redisstore.Option{redisstore.Timeout(patience), redisstore.Clock(clock.Now), redisstore.Log(slog.New(slog.NewTextHandler(log, nil))), redisstore.WithoutDenialCache()}
+	limiter := strings.NewReplacer("/", ".", "#", ".").Replace(t.Name())
+	rules := []core.StoreRule{{Name: "r", Limits: []core.Limit{{Quota: 50, Window: 24 * time.Hour}, core.PerHour(5)}, DenyUnreadable: true}}
+	b, err := redisstore.New(client, opts...).Open(limiter, rules)
+	if err != nil {
+		t.Fatal(err)
 	}
-	buckets := func(total uint32, counts ...uint32) func([]byte) []byte {
-		return func(v []byte) []byte {
-			v = append(append([]byte(nil), v[:24+7]...), u32(total)...)
-			v = append(v, byte(len(counts)), 0)
-			for _, c := range counts {
-				v = append(v, u32(c)...)
+	return b, core.StoreRule{Name: "r"}.StoredKey(limiter, []byte("k")), clock, log
+}
+
+func takeTwo(t *testing.T, b core.Counters) *core.Batch {
+	t.Helper()
+	batch := one("k", 1, 2)
+	if err := storetest.Do(t.Context(), b, core.OpTake, batch); err != nil {
+		t.Fatal(err)
+	}
+	return batch
+}
+
+// A value that cannot be read denies its key for the shortest window of its
+// rule, and the key begins anew then.
+func TestForeignValuesDenyTheirKey(t *testing.T) {
+	server := redistest.Start(t)
+	client := newClient(t, server.Addr)
+	for _, command := range [][]string{{"SET", "", "abc"}, {"SET", "", ""}, {"RPUSH", "", "a", "b"}, {"HSET", "", "a", "b"}, {"SADD", "", "a"}, {"SET", "", "\x01old"}} {
+		t.Run(command[0], func(t *testing.T) {
+			b, name, clock, log := denying(t, client)
+			command[1] = name
+			server.MustDo(command...)
+			for range 3 {
+				batch := one("k", 1, 2)
+				if err := storetest.Do(t.Context(), b, core.OpTake, batch); err != nil || batch.Allowed {
+					t.Fatalf("allowed %v, error %v", batch.Allowed, err)
+				}
+				for _, r := range batch.Items[0].Results {
+					if want := time.Duration(1_764_000_123_456_789+3600e6-clock.Now().UnixMicro()) * time.Microsecond; r.Allowed || r.Remaining != 0 || r.RetryAfter != want || r.ResetAfter != want || r.MoreAfter != want {
+						t.Errorf("%+v, want %v to wait", r, want)
+					}
+				}
+				if err := storetest.Do(t.Context(), b, core.OpRefund, batch); err != nil { // of nothing
+					t.Fatal(err)
+				}
+				clock.Advance(time.Minute)
 			}
-			v[1] = byte(len(v) - 4)
-			return v
+			if got := log.String(); strings.Count(got, "cannot be read") != 1 || !strings.Contains(got, name) || !strings.Contains(got, "action=deny") {
+				t.Errorf("logged %q", got)
+			}
+			if ttl, _ := strconv.Atoi(strings.TrimPrefix(server.MustDo("PTTL", name), ":")); ttl <= 0 || ttl > 3_700_000 {
+				t.Errorf("the lifetime is %d ms", ttl)
+			}
+			clock.Advance(57*time.Minute - time.Microsecond)
+			if takeTwo(t, b).Allowed {
+				t.Error("allowed before an hour has passed")
+			}
+			clock.Advance(time.Microsecond)
+			if batch := takeTwo(t, b); !batch.Allowed || batch.Items[0].Results[1].Remaining != 4 {
+				t.Errorf("after an hour: %+v", batch.Items[0].Results)
+			}
+		})
+	}
+}
+
+// A record whose window can be read is kept for three windows at most. One of a kind that
+// is not known, or with a window that no program has, is kept for as long as any limit can last.
+func TestRecordsOfUnknownKindsAreCut(t *testing.T) {
+	server := redistest.Start(t)
+	clock := storetest.NewClock(time.UnixMicro(1_764_000_123_456_789))
+	b := bind(t, newClient(t, server.Addr), hourly, redisstore.Timeout(patience), redisstore.Clock(clock.Now))
+	const far = "\xff\xff\xff\xff\xff\xff\x3f"
+	const longest = core.MaxRefill + core.MaxWindow
+	for name, c := range map[string]struct {
+		record string
+		life   time.Duration
+	}{
+		"only a kind":                      {"\x08\x00\x00" + far + "\xc8", longest},
+		"a window without an end":          {"\x0a\x00\x00" + far + "\x00\x01\x01", longest},
+		"a window that none has":           {"\x0e\x00\x00" + far + "\x00\x00\x00\x00\x00\x00\x80", longest},
+		"an unknown kind":                  {"\x0f\x00\x00" + far + "\xc8\x01\x00\x00\x00\x00\x00\x07", longest},
+		"the longest window":               {"\x0e\x00\x00" + far + "\x07" + micros(core.MaxWindow), 3 * core.MaxWindow},
+		"a window that is a bit too long":  {"\x0e\x00\x00" + far + "\x07" + micros(core.MaxWindow+time.Microsecond), longest},
+		"an hour":                          {"\x0f\x00\x00" + far + "\x07" + micros(time.Hour) + "x", 3 * time.Hour},
+		"the longest window, but of debts": {"\x0e\x00\x00" + far + "\x08" + micros(core.MaxWindow), longest},
+	} {
+		server.MustDo("SET", stored(t, "k"), "\x02"+c.record)
+		take(t, b, "k")
+		want := c.life + time.Minute
+		if d := want - lifetime(server, stored(t, "k")); d < 0 || d > 5*time.Second {
+			t.Errorf("%s: kept for %v less than %v", name, d, want)
+		}
+		value := server.MustDo("GET", stored(t, "k"))
+		if !strings.HasSuffix(value, c.record[10:]) || strings.Contains(value, far) {
+			t.Errorf("%s: %x was stored as %x", name, c.record, value)
 		}
 	}
-	for name, c := range map[string]struct {
-		limit    core.Limit
-		change   func(v []byte) []byte
-		readable bool
-	}{
-		"sliding, hits":                    {hour, put(25, u32(above)), false},
-		"sliding, hits before":             {hour, put(29, u32(above)), false},
-		"sliding, most hits before":        {hour, put(29, u32(above-1)), true},
-		"fixed, hits":                      {fixed, put(25, u32(above)), false},
-		"fixed, hits before":               {fixed, put(29, u32(above)), false},
-		"buckets, as many as there may be": {bucketed, buckets(4, 1, 1, 1, 1), true},
-		"buckets, as many hits as may be":  {bucketed, buckets(above-1, above-2, 1), true},
-		"buckets, one too many":            {bucketed, buckets(5, 1, 1, 1, 1, 1), false},
-		"buckets, another sum":             {bucketed, buckets(3, 1, 1, 1, 1), false},
-		"buckets, a sum above all":         {bucketed, buckets(above, above-1, 1), false},
-		"buckets, none":                    {bucketed, buckets(0), true},
-		"buckets, one too few bytes":       {bucketed, func(v []byte) []byte { v[1]--; return v[:len(v)-1] }, false},
-		"buckets, half a head":             {bucketed, func(v []byte) []byte { v[1] -= 10; return v[:len(v)-10] }, false},
-		"buckets, a length":                {bucketed, func(v []byte) []byte { v[24+7+4]++; return v }, false},
-		"lockout, hits":                    {lockout, put(25, u32(above)), false},
-		"lockout, most hits":               {lockout, put(25, u32(above-1)), true},
-		"lockout, most strikes":            {lockout, put(29, u32(64)), true},
-		"lockout, strikes":                 {lockout, put(29, u32(65)), false},
-		"fixed, most hits":                 {fixed, put(25, u32(above-1)), true},
-		"token, the largest rate":          {token, put(29, u32(above-1)), true},
-		"token, the part that none has":    {token, put(25, u32(above-1)), false},
-		"token, a rate of 0":               {token, put(29, u32(0)), false},
-		"token, a rate above all":          {token, put(29, u32(above)), false},
-		"token, a part above its rate":     {token, put(25, u32(10)), false},
-		"token, the largest part":          {token, put(25, u32(9)), true},
-		"log, none":                        {log, func(v []byte) []byte { v[1], v[18] = v[1]-7, 0; return v[:len(v)-7] }, true},
-		"log, half a count":                {log, func(v []byte) []byte { v[1] -= 8; return v[:len(v)-8] }, false},
-		"log, a length":                    {log, func(v []byte) []byte { v[18]++; return v }, false},
-		"sliding, a length":                {hour, func(v []byte) []byte { v[1]++; return v }, false},
+}
+
+// micros returns a length of time as a record has it.
+func micros(d time.Duration) string {
+	return string(binary.LittleEndian.AppendUint64(nil, uint64(d.Microseconds()))[:windowBytes])
+}
+
+// scriptMemory returns how many bytes the server's script interpreter has.
+func scriptMemory(t *testing.T, server *redistest.Server) int {
+	t.Helper()
+	for line := range strings.Lines(server.MustDo("INFO", "memory")) {
+		if text, found := strings.CutPrefix(strings.TrimSpace(line), "used_memory_lua:"); found {
+			n, err := strconv.Atoi(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+	}
+	t.Fatal("the server does not tell the memory of its scripts")
+	return 0
+}
+
+// A value that is far longer than any of the store's is not read, neither by a
+// take nor by a peek, whatever its first byte is; and a take replaces it.
+func TestALongForeignValueIsNotRead(t *testing.T) {
+	t.Parallel()
+	const long = 64 << 20
+	server := redistest.Start(t)
+	client := newClient(t, server.Addr)
+	quiet := redisstore.Log(slog.New(slog.DiscardHandler))
+	for what, rules := range map[string][]core.StoreRule{
+		"one limit":  {{Name: "r", Limits: []core.Limit{core.PerHour(10)}}},
+		"two limits": {{Name: "r", Limits: []core.Limit{core.PerHour(10), {Quota: 10, Window: 24 * time.Hour}}}},
+		"denying":    {{Name: "r", Limits: []core.Limit{core.PerHour(10)}, DenyUnreadable: true}},
 	} {
-		for _, more := range [][]core.Limit{nil, {core.PerSecond(100)}} {
-			t.Run(fmt.Sprint(name, len(more)), func(t *testing.T) {
-				f := newFormatted(t, server, append([]core.Limit{c.limit}, more...)...)
-				f.take()
-				value := f.value()
-				own := 4 + int(value[1]) // the state, and behind it that of the other limit
-				changed := c.change(append([]byte(nil), value[:own]...))
-				f.set(append(changed, value[own:]...))
-				b := f.take()
-				r := b.Items[0].Results[0]
-				if denied := !b.Allowed && r.RetryAfter == shortest(c.limit, more) && f.log.Len() > 0; denied == c.readable {
-					t.Errorf("allowed %v, %+v; %x; the log:\n%s", b.Allowed, r, changed, &f.log)
+		for _, first := range []string{"x", "\x02", "\x03"} {
+			t.Run(fmt.Sprintf("%s/%x", what, first), func(t *testing.T) {
+				b := bind(t, client, rules, redisstore.Timeout(patience), quiet)
+				limits := len(rules[0].Limits)
+				name := stored(t, "k")
+				server.MustDo("SET", name, first)
+				server.MustDo("SETRANGE", name, strconv.Itoa(long), "x")
+				before := scriptMemory(t, server)
+				for range 3 {
+					peek := one("k", 1, limits)
+					if err := storetest.Do(t.Context(), b, core.OpPeek, peek); err != nil {
+						t.Fatal(err)
+					}
+				}
+				batch := one("k", 1, limits)
+				if err := storetest.Do(t.Context(), b, core.OpTake, batch); err != nil || batch.Allowed != (what != "denying") {
+					t.Fatalf("allowed %v, error %v", batch.Allowed, err)
+				}
+				if grown := scriptMemory(t, server) - before; grown > long/4 {
+					t.Errorf("the script's memory has grown by %d bytes: it has read the value", grown)
+				}
+				if size := server.MustDo("STRLEN", name); len(size) > len(":100") {
+					t.Errorf("the value has %s bytes after a take", size)
 				}
 			})
 		}
 	}
 }
 
-func shortest(l core.Limit, more []core.Limit) time.Duration {
-	if len(more) > 0 {
-		return more[0].Window
+// A value of the format is read up to the length that programs of several limits
+// can reach, and not above.
+func TestHowLongAValueMayBe(t *testing.T) {
+	const most = 1<<20 + 80<<10 // of a rule of one limit
+	server := redistest.Start(t)
+	client := newClient(t, server.Addr)
+	quiet := redisstore.Log(slog.New(slog.DiscardHandler))
+	for size, readable := range map[int]bool{most: true, most + 1: false} {
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			b := bind(t, client, hourly, redisstore.Timeout(patience), quiet)
+			take(t, b, "k")
+			value := []byte(server.MustDo("GET", stored(t, "k")))
+			value = append(value, foreignRecord(size-len(value), time.Now().Add(time.Hour))...)
+			if len(value) != size {
+				t.Fatalf("%d bytes, want %d", len(value), size)
+			}
+			server.MustDo("SET", stored(t, "k"), string(value))
+			want := int64(9)
+			if readable {
+				want = 8
+			}
+			if got := take(t, b, "k").Items[0].Results[0].Remaining; got != want {
+				t.Errorf("%d remain of 10 after two hits, want %d", got, want)
+			}
+		})
 	}
-	return l.Window
+}
+
+// foreignRecord returns a record of so many bytes, of a limit that no rule of the
+// tests has.
+func foreignRecord(size int, expires time.Time) []byte {
+	b := binary.LittleEndian.AppendUint32(nil, uint32(size-3))[:3]
+	b = append(b, binary.LittleEndian.AppendUint64(nil, uint64(expires.UnixMicro()))[:7]...)
+	b = append(b, 44) // the kind
+	return append(b, make([]byte, size-len(b))...)
+}
+
+// lifetime returns the lifetime of a stored value.
+func lifetime(server *redistest.Server, name string) time.Duration {
+	n, _ := strconv.ParseInt(strings.TrimPrefix(server.MustDo("PTTL", name), ":"), 10, 64)
+	return time.Duration(n) * time.Millisecond
+}
+
+// A state lives as long as it counts, and a minute longer if the application's
+// clock decides, which may be late.
+func TestAStateLivesAMinuteLongerThanItCounts(t *testing.T) {
+	server := redistest.Start(t)
+	client := newClient(t, server.Addr)
+	clock := storetest.NewClock(time.UnixMicro(1_764_000_123_456_789))
+	const day, window = 24 * time.Hour, 300 * 24 * time.Hour
+	limits := []core.Limit{
+		{Quota: 5, Window: window},
+		{Quota: 5, Window: window, Algorithm: core.FixedWindow},
+		{Quota: 5, Window: window, Algorithm: core.BucketedWindow, Precision: window / 10},
+		{Quota: 5, Window: window, Algorithm: core.SlidingLog},
+		{Quota: 5, Window: window, Algorithm: core.TokenBucket},
+		{Quota: 5, Window: time.Hour, Algorithm: core.FixedWindow, Lockout: core.Lockout{First: day, Factor: 2, Max: 2 * day, Decay: 50 * day}},
+		{Quota: 6, Window: window, Algorithm: core.FixedWindow, Lockout: core.Lockout{First: day, Factor: 2, Max: 2 * day, Decay: 50 * day}},
+	}
+	for i, l := range limits {
+		for _, more := range [][]core.Limit{nil, {core.PerSecond(9)}} {
+			t.Run(fmt.Sprint(i, len(more)), func(t *testing.T) {
+				b := bind(t, client, []core.StoreRule{{Name: "r", Limits: append([]core.Limit{l}, more...)}}, redisstore.Timeout(patience), redisstore.Clock(clock.Now))
+				batch := one("k", 5, 1+len(more))
+				if err := storetest.Do(t.Context(), b, core.OpTake, batch); err != nil || !batch.Allowed {
+					t.Fatal(batch.Allowed, err)
+				}
+				ends := l.Window // when the state means nothing any more
+				switch l.Algorithm {
+				case core.SlidingWindow:
+					ends = 2 * window
+				case core.BucketedWindow:
+					at := clock.Now().UnixMicro()
+					ends += time.Duration(l.Precision.Microseconds()-at%l.Precision.Microseconds()) * time.Microsecond
+				}
+				if l.Lockout.First > 0 && l.Quota == 5 { // the wait, and the time after which it is forgotten
+					ends = l.Lockout.First + l.Lockout.Decay
+				}
+				if got := lifetime(server, stored(t, "k")); got <= ends+30*time.Second || got > ends+time.Minute+time.Millisecond {
+					t.Errorf("lifetime %v, want %v and a minute", got, ends)
+				}
+			})
+		}
+	}
 }

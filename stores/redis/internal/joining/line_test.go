@@ -250,51 +250,6 @@ func TestMembersAreSentOnceAndInOrder(t *testing.T) {
 	}
 }
 
-// Under load nobody starves: of many callers who come again at once, each waits for
-// as many exchanges as those before it need, and not for longer.
-func TestNobodyStarves(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const callers, heavy = 100, 7
-		s := &server{long: 50 * time.Microsecond, each: time.Microsecond, weight: map[int]int{}}
-		for i := range 1000 {
-			s.weight[heavy+i*callers] = 2000 // one caller's exchanges take long
-		}
-		answered := make(map[int]chan struct{})
-		l := s.line(func(c *joining.Config[int]) {
-			c.AtOnce = 2
-			c.Send = func(e *joining.Exchange[int]) {
-				s.send(e)
-				for _, m := range e.Members {
-					close(answered[m])
-				}
-			}
-		})
-		for i := range 20 * callers {
-			answered[i] = make(chan struct{})
-		}
-		var longest time.Duration
-		var mu sync.Mutex
-		var wg sync.WaitGroup
-		for c := range callers {
-			wg.Go(func() {
-				for i := c; i < 20*callers; i += callers {
-					begun := time.Now()
-					l.Go(i)
-					<-answered[i]
-					mu.Lock()
-					longest = max(longest, time.Since(begun))
-					mu.Unlock()
-				}
-			})
-		}
-		wg.Wait()
-		// 100 callers are 13 exchanges, and one that takes 2 ms more, two at a time.
-		if most := 4 * time.Millisecond; longest > most {
-			t.Errorf("a member waited for %v, want %v at most", longest, most)
-		}
-	})
-}
-
 // server is what members are sent to. An exchange takes long.
 type server struct {
 	long   time.Duration
