@@ -1,13 +1,10 @@
 package synced_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -18,119 +15,12 @@ import (
 	"github.com/floodgate-go/floodgate/stores/synced"
 )
 
-// The backend is down for five windows: every process goes on counting, and what
-// it has counted is there afterwards, once.
-func TestTheBackendIsDown(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var log bytes.Buffer
-		b := newShared()
-		s, err := synced.New(b, synced.Config{Interval: 100 * time.Millisecond, Log: slog.New(slog.NewTextHandler(&log, nil))})
-		if err != nil {
-			t.Fatal(err)
-		}
-		l := newLimiter(t, s, aligned(10, time.Minute))
-		time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(time.Minute)))
-		take(t, l, "k")
-		time.Sleep(time.Second)
-		b.set(func(b *shared) { b.down = true })
-		for range 5 {
-			allowed := 0
-			for range 40 {
-				if take(t, l, "k") {
-					allowed++
-				}
-				time.Sleep(time.Second)
-			}
-			if allowed > 10 || allowed == 0 {
-				t.Errorf("%d allowed in a window", allowed)
-			}
-			time.Sleep(20 * time.Second)
-		}
-		for range 3 {
-			take(t, l, "k")
-		}
-		used := 10 - left(t, l, "k")
-		b.set(func(b *shared) { b.down = false })
-		time.Sleep(time.Second)
-		if got := 10 - left(t, l, "k"); got != used {
-			t.Errorf("%d used after the backend has come back, were %d", got, used)
-		}
-		if text := log.String(); strings.Count(text, "\n") != 2 || !strings.Contains(text, "down") {
-			t.Errorf("the log:\n%s", text)
-		}
-		if err := s.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-		if st := s.Stats(); st.Failed == 0 || st.Lost != 0 {
-			t.Errorf("%+v", st)
-		}
-	})
-}
-
-// An answer is lost and the batch pushed again: it is applied once.
-func TestALostAnswer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newShared()
-		stores, limiters := newNodes(t, b, 2, synced.Config{Interval: 100 * time.Millisecond}, aligned(1000, time.Hour))
-		for i := range 200 {
-			take(t, limiters[i%2], "k")
-			if i%10 == 0 {
-				b.set(func(b *shared) { b.lose = 1 })
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
-		time.Sleep(time.Second)
-		if got := b.total(); got != 200 {
-			t.Errorf("the backend has %d hits, want 200", got)
-		}
-		for i, l := range limiters {
-			if got := left(t, l, "k"); got != 800 {
-				t.Errorf("node %d has %d left, want 800", i, got)
-			}
-		}
-		for _, s := range stores {
-			_ = s.Close(context.Background())
-		}
-	})
-}
-
-// What was counted before a window's end is pushed after it, to its own window.
-func TestAWindowEndsBeforeTheExchange(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newShared()
-		stores, limiters := newNodes(t, b, 2, synced.Config{Interval: 10 * time.Second}, aligned(100, time.Minute), core.Limit{Quota: 100, Window: time.Minute, Algorithm: core.FixedWindow, Aligned: true})
-		time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(time.Minute + 59*time.Second)))
-		for range 60 {
-			take(t, limiters[0], "k")
-		}
-		time.Sleep(31 * time.Second) // the middle of the next window
-		for i, want := range []int64{70, 70} {
-			if got := left(t, limiters[i], "k"); i == 0 && got != want {
-				t.Errorf("node %d has %d left of the sliding window, want %d", i, got, want)
-			}
-		}
-		take(t, limiters[1], "k")
-		time.Sleep(20 * time.Second)
-		if got := left(t, limiters[1], "k"); got != 100-1-10 { // a sixth of 60 still counts
-			t.Errorf("the other node has %d left, want 89", got)
-		}
-		for _, s := range stores {
-			_ = s.Close(context.Background())
-		}
-		for c, n := range b.counts {
-			if n != 60 && n != 1 {
-				t.Errorf("%v has %d hits", c, n)
-			}
-		}
-	})
-}
-
 // Hits of a window's last moments reach the backend and the other processes
 // after the window's end, although both have long exchanged the key.
 func TestTheLastHitsOfAWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newShared()
-		stores, limiters := newNodes(t, b, 2, synced.Config{Interval: 5 * time.Second}, aligned(100, time.Minute))
+		_, limiters := newNodes(t, b, 2, synced.Config{Interval: 5 * time.Second}, aligned(100, time.Minute))
 		time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(time.Minute)))
 		for range 59 {
 			left(t, limiters[0], "k")
@@ -153,9 +43,6 @@ func TestTheLastHitsOfAWindow(t *testing.T) {
 		if got := b.total(); got != 60 {
 			t.Errorf("the backend has %d hits, want 60", got)
 		}
-		for _, s := range stores {
-			_ = s.Close(context.Background())
-		}
 	})
 }
 
@@ -174,7 +61,6 @@ func TestManyKeysBetweenTwoExchanges(t *testing.T) {
 		if got := b.total(); got != keys || b.largest > 1000 || b.pushes < 20 {
 			t.Errorf("%d hits in %d pushes of at most %d", got, b.pushes, b.largest)
 		}
-		_ = s.Close(context.Background())
 	})
 }
 
@@ -182,7 +68,7 @@ func TestManyKeysBetweenTwoExchanges(t *testing.T) {
 func TestTheStartIsJittered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newShared()
-		stores, limiters := newNodes(t, b, 50, synced.Config{Interval: time.Second}, aligned(1000, time.Hour))
+		_, limiters := newNodes(t, b, 50, synced.Config{Interval: time.Second}, aligned(1000, time.Hour))
 		for _, l := range limiters {
 			take(t, l, "k")
 		}
@@ -194,9 +80,6 @@ func TestTheStartIsJittered(t *testing.T) {
 		}
 		if most > 25 {
 			t.Errorf("%d of 50 exchanged within a tenth of the interval", most)
-		}
-		for _, s := range stores {
-			_ = s.Close(context.Background())
 		}
 	})
 }
@@ -217,7 +100,6 @@ func TestSlowExchanges(t *testing.T) {
 		if n := s.Stats().Exchanges; n < 18 || n > 22 {
 			t.Errorf("%d exchanges of 350 ms in 7 s", n)
 		}
-		_ = s.Close(context.Background())
 	})
 }
 
@@ -236,7 +118,6 @@ func TestUntilWhenHitsArePushed(t *testing.T) {
 			if got := b.total(); got != want {
 				t.Errorf("%v after the window began: the backend has %d hits, want %d", after, got, want)
 			}
-			_ = s.Close(context.Background())
 		})
 	}
 }
@@ -245,7 +126,7 @@ func TestUntilWhenHitsArePushed(t *testing.T) {
 // again.
 func TestAKeyThatIsUsedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		stores, limiters := newNodes(t, newShared(), 2, synced.Config{Interval: time.Second}, aligned(100, time.Minute))
+		_, limiters := newNodes(t, newShared(), 2, synced.Config{Interval: time.Second}, aligned(100, time.Minute))
 		time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(time.Minute)))
 		take(t, limiters[1], "k")
 		time.Sleep(50 * time.Second)
@@ -258,9 +139,6 @@ func TestAKeyThatIsUsedAgain(t *testing.T) {
 		if got := left(t, limiters[1], "k"); got != 70 {
 			t.Errorf("%d left, want 70: half of the 60 hits count", got)
 		}
-		for _, s := range stores {
-			_ = s.Close(context.Background())
-		}
 	})
 }
 
@@ -268,7 +146,7 @@ func TestAKeyThatIsUsedAgain(t *testing.T) {
 func TestARefundInTheNextWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newShared()
-		stores, limiters := newNodes(t, b, 1, synced.Config{Interval: time.Second}, aligned(100, time.Minute))
+		_, limiters := newNodes(t, b, 1, synced.Config{Interval: time.Second}, aligned(100, time.Minute))
 		time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(time.Minute + 50*time.Second)))
 		d, err := limiters[0].Take(t.Context(), 40, core.Hit{Rule: "r", Key: "k"})
 		if err != nil {
@@ -284,7 +162,6 @@ func TestARefundInTheNextWindow(t *testing.T) {
 		if got := b.total(); got != 1 {
 			t.Errorf("the backend has %d hits, want 1", got)
 		}
-		_ = stores[0].Close(context.Background())
 	})
 }
 
@@ -370,29 +247,6 @@ func TestABatchIsTriedAgainAsItIs(t *testing.T) {
 			}
 		}
 		noCounterTwice(t, batches)
-		_ = s.Close(context.Background())
-	})
-}
-
-// A backend that never answers holds an exchange up for Timeout.
-func TestAPushHasADeadline(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newShared()
-		s := newStore(t, b, synced.Config{Interval: time.Second, Timeout: 300 * time.Millisecond, Log: quiet})
-		l := newLimiter(t, s, aligned(1000, day))
-		take(t, l, "k")
-		b.set(func(b *shared) { b.latency = time.Hour })
-		began := time.Now()
-		if err := s.Sync(t.Context()); err == nil {
-			t.Error("no error")
-		}
-		if d := time.Since(began); d != 300*time.Millisecond {
-			t.Errorf("it took %v, want one Timeout", d)
-		}
-		b.set(func(b *shared) { b.latency = 0 })
-		if err := s.Close(context.Background()); err != nil || b.total() != 1 {
-			t.Errorf("%v; the backend has %d hits", err, b.total())
-		}
 	})
 }
 
@@ -481,39 +335,6 @@ func TestSync(t *testing.T) {
 			if err := newStore(t, newShared(), synced.Config{Interval: interval}).Sync(t.Context()); err != nil {
 				t.Errorf("interval %v: %v", interval, err)
 			}
-		}
-	})
-}
-
-// Several that call Sync at once, and Close between them, all return.
-func TestSyncConcurrently(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newShared()
-		b.latency = 10 * time.Millisecond
-		s := newStore(t, b, synced.Config{Interval: time.Hour, Log: quiet})
-		l := newLimiter(t, s, aligned(100, day))
-		done := make(chan error)
-		for range 20 {
-			go func() {
-				take(t, l, "k")
-				done <- s.Sync(context.Background())
-			}()
-		}
-		for range 5 {
-			if err := <-done; err != nil {
-				t.Error(err)
-			}
-		}
-		if err := s.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-		for range 15 {
-			if err := <-done; err != nil && !errors.Is(err, core.ErrClosed) && !errors.Is(err, context.Canceled) {
-				t.Error(err)
-			}
-		}
-		if got := b.total(); got != 20 {
-			t.Errorf("the backend has %d hits, want 20", got)
 		}
 	})
 }

@@ -3,8 +3,6 @@ package synced_test
 import (
 	"context"
 	"fmt"
-	"iter"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,39 +10,6 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/stores/synced"
 )
-
-// fetches counts how often counters are fetched.
-type fetches struct {
-	*shared
-	n atomic.Int64
-}
-
-func (f *fetches) Counters(ctx context.Context, namespace string, windows []time.Duration, at time.Time) iter.Seq2[synced.Counter, error] {
-	f.n.Add(1)
-	return f.shared.Counters(ctx, namespace, windows, at)
-}
-
-// Without exchanges nothing is fetched: neither when a limiter is opened or
-// changed, nor by Increment.
-func TestNothingIsFetchedWithoutExchanges(t *testing.T) {
-	for _, interval := range []time.Duration{0, -1} {
-		synctest.Test(t, func(t *testing.T) {
-			f := &fetches{shared: newShared()}
-			s := newStore(t, f, synced.Config{Interval: interval, Windows: []time.Duration{time.Minute}, Log: quiet})
-			l := newLimiter(t, s, aligned(10, day))
-			config := core.Config{Name: "api", Store: s, Rules: []core.Rule{{Name: "r", Limits: []core.Limit{aligned(10, time.Hour)}}}}
-			if err := l.Reconfigure(config); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := s.Increment(t.Context(), "k", time.Minute, 1); err != nil {
-				t.Fatal(err)
-			}
-			if n := f.n.Load(); n != 0 {
-				t.Errorf("interval %v: %d fetches, want none", interval, n)
-			}
-		})
-	}
-}
 
 // A process that starts late knows the hits of the window before, too.
 func TestTheWindowBeforeIsFetched(t *testing.T) {
@@ -60,28 +25,6 @@ func TestTheWindowBeforeIsFetched(t *testing.T) {
 		if got := left(t, late[0], "k"); got != 70 {
 			t.Errorf("%d left, want 70: half of the 60 hits count", got)
 		}
-	})
-}
-
-// The windows that new rules bring are fetched at once, those that are known are not fetched again.
-func TestNewWindowsOfALimiterAreFetchedAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := &fetches{shared: newShared()}
-		s := newStore(t, f, synced.Config{Interval: time.Hour, Log: quiet})
-		l := newLimiter(t, s, aligned(10, day))
-		f.n.Store(0)
-		for _, row := range []struct {
-			window time.Duration
-			want   int64
-		}{{time.Hour, 1}, {day, 0}, {time.Minute, 1}} {
-			if err := l.Reconfigure(core.Config{Name: "api", Rules: []core.Rule{{Name: "r", Limits: []core.Limit{aligned(20, row.window)}}}}); err != nil {
-				t.Fatal(err)
-			}
-			if got := f.n.Swap(0); got != row.want {
-				t.Errorf("%v: %d fetches, want %d", row.window, got, row.want)
-			}
-		}
-		_ = s.Close(context.Background())
 	})
 }
 
@@ -135,7 +78,6 @@ func TestAProcessThatStartsLate(t *testing.T) {
 				time.Sleep(1100 * time.Millisecond)
 				late, limiters := newNodes(t, b, 1, synced.Config{Interval: time.Hour, Windows: []time.Duration{day}}, aligned(10, day))
 				ask(t, late[0], limiters[0])
-				_, _ = early[0].Close(context.Background()), late[0].Close(context.Background())
 			})
 		})
 	}
@@ -146,7 +88,7 @@ func TestAProcessThatStartsLate(t *testing.T) {
 func TestWindowsThatAreBoundLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newShared()
-		early, limiters := newNodes(t, b, 1, synced.Config{Interval: time.Second}, aligned(10, day), aligned(10, 2*day))
+		_, limiters := newNodes(t, b, 1, synced.Config{Interval: time.Second}, aligned(10, day), aligned(10, 2*day))
 		for range 10 {
 			take(t, limiters[0], "k")
 		}
@@ -169,7 +111,6 @@ func TestWindowsThatAreBoundLater(t *testing.T) {
 		if take(t, l, "k") {
 			t.Error("a window of a changed limit: allowed")
 		}
-		_, _ = early[0].Close(context.Background()), s.Close(context.Background())
 	})
 }
 
@@ -209,28 +150,8 @@ func TestReadingKeepsAKeyInTheExchange(t *testing.T) {
 						t.Errorf("%d counters are exchanged of which nobody asks for", b.asked)
 					}
 				})
-				for _, s := range stores {
-					_ = s.Close(context.Background())
-				}
 			})
 		})
-	}
-}
-
-// stuck is a backend that does not answer, until it is told to.
-type stuck struct {
-	*shared
-	free chan struct{}
-}
-
-func (b *stuck) Counters(ctx context.Context, namespace string, windows []time.Duration, at time.Time) iter.Seq2[synced.Counter, error] {
-	return func(yield func(synced.Counter, error) bool) {
-		select {
-		case <-b.free:
-			b.shared.Counters(ctx, namespace, windows, at)(yield)
-		case <-ctx.Done():
-			yield(synced.Counter{}, ctx.Err())
-		}
 	}
 }
 
@@ -239,12 +160,15 @@ func (b *stuck) Counters(ctx context.Context, namespace string, windows []time.D
 func TestAFetchThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newShared()
-		early, limiters := newNodes(t, b, 1, synced.Config{Interval: time.Second}, aligned(10, day))
+		_, limiters := newNodes(t, b, 1, synced.Config{Interval: time.Second}, aligned(10, day))
 		for range 10 {
 			take(t, limiters[0], "k")
 		}
 		time.Sleep(1100 * time.Millisecond)
-		hanging := &stuck{b, make(chan struct{})}
+		hanging := &scripted{shared: b, counters: func(ctx context.Context) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}}
 		s := newStore(t, hanging, synced.Config{Interval: 10 * time.Second, Timeout: 100 * time.Millisecond, Log: quiet})
 		began := time.Now()
 		l := newLimiter(t, s, aligned(10, day))
@@ -259,67 +183,5 @@ func TestAFetchThatHangs(t *testing.T) {
 		if take(t, l, "k") {
 			t.Error("allowed after an exchange of the key")
 		}
-		_, _ = early[0].Close(context.Background()), s.Close(context.Background())
-	})
-}
-
-// Increment and Rate fetch too, in a process without limiters.
-func TestIncrementFetches(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newShared()
-		windows := []time.Duration{time.Hour, day}
-		early := newStore(t, &node{b}, synced.Config{Interval: time.Second, Windows: windows, Log: quiet})
-		for _, window := range windows {
-			if _, err := early.Increment(t.Context(), "k", window, 10); err != nil {
-				t.Fatal(err)
-			}
-		}
-		time.Sleep(1100 * time.Millisecond)
-		late := newStore(t, &node{b}, synced.Config{Interval: time.Hour, Windows: windows, Log: quiet})
-		if got, err := late.Increment(t.Context(), "k", day, 1); err != nil || got != 11 {
-			t.Errorf("Increment: %v, %v, want 11", got, err)
-		}
-		if got, err := late.Rate(t.Context(), "k", time.Hour, 0); err != nil || got != 10 {
-			t.Errorf("Rate: %v, %v, want 10", got, err)
-		}
-		_, _ = early.Close(context.Background()), late.Close(context.Background())
-	})
-}
-
-// The first exchange of a key makes up for a fetch that has failed.
-func TestAFetchThatFails(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newShared()
-		early, limiters := newNodes(t, b, 1, synced.Config{Interval: time.Second}, aligned(10, day))
-		for range 10 {
-			take(t, limiters[0], "k")
-		}
-		time.Sleep(1100 * time.Millisecond)
-		b.set(func(b *shared) { b.down = true })
-		late, limiters := newNodes(t, b, 1, synced.Config{Interval: time.Second}, aligned(10, day))
-		b.set(func(b *shared) { b.down = false })
-		left(t, limiters[0], "k")
-		time.Sleep(2100 * time.Millisecond)
-		if take(t, limiters[0], "k") {
-			t.Error("allowed although two exchanges have worked")
-		}
-		_, _ = early[0].Close(context.Background()), late[0].Close(context.Background())
-	})
-}
-
-// Another process of an earlier day, or another namespace, is not fetched.
-func TestOnlyTheNamespaceIsFetched(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newShared()
-		a, limiters := newNodes(t, b, 1, synced.Config{Interval: time.Second, Namespace: "a"}, aligned(10, day))
-		for range 10 {
-			take(t, limiters[0], "k")
-		}
-		time.Sleep(1100 * time.Millisecond)
-		other, limiters := newNodes(t, b, 1, synced.Config{Interval: time.Second, Namespace: "b"}, aligned(10, day))
-		if got := left(t, limiters[0], "k"); got != 10 {
-			t.Errorf("%d left in the other namespace, want 10", got)
-		}
-		_, _ = a[0].Close(context.Background()), other[0].Close(context.Background())
 	})
 }

@@ -3,7 +3,6 @@ package synced_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -165,51 +164,6 @@ func TestAChargeStopsAtTheHighestQuota(t *testing.T) {
 	})
 }
 
-// Another process learns of a charge, and of hits that were allowed by a request's
-// own quota.
-func TestOtherProcessesLearnOfCharges(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		shared := newShared()
-		var stores []*synced.Store
-		var all []keyed
-		for range 2 {
-			s := newStore(t, &node{shared}, synced.Config{Interval: time.Second, Log: quiet})
-			stores, all = append(stores, s), append(all, bindRule(t, s, aligned(5, 24*time.Hour)))
-		}
-		defer closeAll(t, stores...)
-		all[0].charge(20)
-		all[0].take(7, 30)
-		all[1].take(1)
-		time.Sleep(3 * time.Second)
-		for i, k := range all {
-			if got := k.left(50); got != 22 {
-				t.Errorf("process %d: %d of 50 left, want 22", i, got)
-			}
-			if k.take(1).Allowed {
-				t.Errorf("process %d allows a hit above the quota", i)
-			}
-		}
-	})
-}
-
-// A charge does not end with its caller, and fails when the store is closed.
-func TestAChargeOfACallerThatHasGone(t *testing.T) {
-	eachWay(t, func(t *testing.T, interval time.Duration) {
-		s := newStore(t, newShared(), synced.Config{Interval: interval, Log: quiet})
-		k := bindRule(t, s, aligned(5, 24*time.Hour))
-		gone, cancel := context.WithCancel(context.Background())
-		cancel()
-		b := &core.Batch{Items: []core.Item{{Key: []byte("k"), Cost: 4, Results: make([]core.Result, 1)}}}
-		if err := storetest.Do(gone, k, core.OpCharge, b); err != nil || k.left() != 1 {
-			t.Errorf("%d left, want 1: %v", k.left(), err)
-		}
-		closeAll(t, s)
-		if err := storetest.Do(t.Context(), k, core.OpCharge, b); !errors.Is(err, core.ErrClosed) {
-			t.Error(fmt.Sprint("after Close: ", err))
-		}
-	})
-}
-
 // Two processes that give back the same hits would give back too many.
 func TestHitsCannotBeGranted(t *testing.T) {
 	for name, interval := range intervals {
@@ -318,25 +272,12 @@ func TestThroughInTheNextWindow(t *testing.T) {
 	}
 }
 
-func TestAFailureWithoutAnIntervalIsCounted(t *testing.T) {
-	b := newShared()
-	s := newStore(t, b, synced.Config{Log: quiet})
-	l := newLimiter(t, s, aligned(10, time.Hour))
-	b.set(func(b *shared) { b.down = true })
-	if _, err := l.Take(context.Background(), 1, core.Hit{Rule: "r", Key: "k"}); err == nil {
-		t.Error("no error")
-	}
-	if got := s.Stats().Failed; got != 1 {
-		t.Errorf("%d failures are counted, want 1", got)
-	}
-}
-
 // A node that has never used a key resets it: the nodes that count for it allow
 // it again after their next exchange.
 func TestResetByANodeThatHasNotUsedTheKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newShared()
-		stores, limiters := newNodes(t, b, 3, synced.Config{Interval: time.Second}, aligned(20, day))
+		_, limiters := newNodes(t, b, 3, synced.Config{Interval: time.Second}, aligned(20, day))
 		for range 10 {
 			take(t, limiters[0], "k")
 			take(t, limiters[1], "k")
@@ -365,53 +306,6 @@ func TestResetByANodeThatHasNotUsedTheKey(t *testing.T) {
 			t.Errorf("while the backend is down: %v", err)
 		}
 		b.set(func(b *shared) { b.down = false })
-		for _, s := range stores {
-			_ = s.Close(context.Background())
-		}
-	})
-}
-
-// A reset forgets what is left of the hits, also if this process has not used the
-// key and others have refunded some.
-func TestResetAfterRefundsElsewhere(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newShared()
-		stores, limiters := newNodes(t, b, 2, synced.Config{Interval: time.Second}, aligned(20, day))
-		hit := core.Hit{Rule: "r", Key: "k"}
-		for range 6 {
-			take(t, limiters[0], "k")
-		}
-		d, err := limiters[0].Take(t.Context(), 4, hit)
-		if err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(3 * time.Second)
-		if err := limiters[0].Adjust(t.Context(), d, 0); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(3 * time.Second)
-		if err := limiters[1].Reset(t.Context(), hit); err != nil {
-			t.Fatal(err)
-		}
-		for _, l := range limiters {
-			left(t, l, "k") // so that the next exchange asks for it
-		}
-		time.Sleep(3 * time.Second)
-		b.set(func(b *shared) {
-			for c, n := range b.counts {
-				if n != 0 {
-					t.Errorf("%s: %d, want none", c.Key, n)
-				}
-			}
-		})
-		for i, l := range limiters {
-			if got := left(t, l, "k"); got != 20 {
-				t.Errorf("node %d has %d left of 20 after the reset", i, got)
-			}
-		}
-		for _, s := range stores {
-			_ = s.Close(context.Background())
-		}
 	})
 }
 
@@ -424,7 +318,7 @@ func TestHitsThatAreGivenBackTwice(t *testing.T) {
 	for _, interval := range []time.Duration{time.Second, 0} {
 		synctest.Test(t, func(t *testing.T) {
 			b := newShared()
-			stores, limiters := newNodes(t, b, 3, synced.Config{Interval: interval}, aligned(quota, day))
+			_, limiters := newNodes(t, b, 3, synced.Config{Interval: interval}, aligned(quota, day))
 			var own []core.Decision
 			for i := range 8 {
 				d, err := limiters[i%2].Take(t.Context(), 1, hit)
@@ -459,9 +353,6 @@ func TestHitsThatAreGivenBackTwice(t *testing.T) {
 			}
 			if allowed != quota {
 				t.Errorf("interval %v: %d allowed of a quota of %d", interval, allowed, quota)
-			}
-			for _, s := range stores {
-				_ = s.Close(context.Background())
 			}
 		})
 	}

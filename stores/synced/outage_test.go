@@ -106,7 +106,6 @@ func TestASyncThatCannotFetch(t *testing.T) {
 		if err := s.Sync(t.Context()); err != nil {
 			t.Errorf("all counters can be read: %v", err)
 		}
-		_ = s.Close(context.Background())
 	})
 }
 
@@ -261,6 +260,5 @@ func TestAnAnswerOfBeforeTheFirstTry(t *testing.T) {
 				t.Errorf("after %d tries %d left, want 3", tries, got)
 			}
 		}
-		_ = s.Close(context.Background())
 	})
 }

@@ -219,69 +219,6 @@ func TestSimulation(t *testing.T) {
 	})
 }
 
-// The backend loses a part of what it has, again and again: all processes count on from
-// what it has then.
-func TestSimulationOfLosses(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		nodes := rapid.IntRange(1, 4).Draw(rt, "processes")
-		takes := rapid.SliceOfN(simSteps, 1, 40).Draw(rt, "takes")
-		kept := rapid.SliceOfN(rapid.Int64Range(0, 100), 1, 3).Draw(rt, "per cent kept")
-		fail := simulate(t, func(s *simulation) {
-			for range nodes - 1 {
-				s.start(0)
-				s.start(1)
-			}
-			for _, st := range takes {
-				st.do, st.n = "take", 1+st.n%4
-				s.step(st)
-			}
-			s.settle(3)
-			for _, percent := range kept {
-				s.b.set(func(b *shared) {
-					for c := range b.counts {
-						b.counts[c] = b.counts[c] * percent / 100
-					}
-				})
-				for at := range s.truth {
-					s.truth[at] = s.stored(at)
-				}
-				s.settle(3)
-				s.agree()
-			}
-		})
-		if fail != "" {
-			rt.Fatal(fail)
-		}
-	})
-}
-
-// After two Intervals a process knows what another has counted.
-func TestConvergence(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newShared()
-		stores, limiters := newNodes(t, b, 4, synced.Config{Interval: time.Second}, aligned(100, time.Hour))
-		for i, l := range limiters {
-			for range 10 + i {
-				take(t, l, "k")
-			}
-		}
-		time.Sleep(2*time.Second + time.Millisecond)
-		for i, l := range limiters {
-			if got := left(t, l, "k"); got != 100-10-11-12-13 {
-				t.Errorf("node %d has %d left, want 54", i, got)
-			}
-		}
-		for _, s := range stores {
-			if err := s.Close(context.Background()); err != nil {
-				t.Error(err)
-			}
-		}
-		if got := b.total(); got != 46 {
-			t.Errorf("the backend has %d hits, want 46", got)
-		}
-	})
-}
-
 // The overshoot of processes that all try as often as they can is bounded. The
 // package comment has a table of what this test logs.
 func TestOvershoot(t *testing.T) {
@@ -297,7 +234,7 @@ func TestOvershoot(t *testing.T) {
 				time.Sleep(time.Until(time.Now().Truncate(window).Add(window)))
 				b := newShared()
 				b.latency = row.latency
-				stores, limiters := newNodes(t, b, nodes, synced.Config{Interval: row.interval}, aligned(quota, window))
+				_, limiters := newNodes(t, b, nodes, synced.Config{Interval: row.interval}, aligned(quota, window))
 				start := time.Now()
 				const windows = 6
 				var allowed [windows]int
@@ -330,9 +267,6 @@ func TestOvershoot(t *testing.T) {
 					t.Errorf("the first window allows %d of %d", allowed[0], quota)
 				}
 				t.Logf("interval %v: first window %d, later ones %d on average, bound %d", row.interval, allowed[0], sum/(windows-1), bound)
-				for _, s := range stores {
-					_ = s.Close(context.Background())
-				}
 			})
 		})
 	}

@@ -159,20 +159,6 @@ func TestAProcessEnds(t *testing.T) {
 	})
 }
 
-// With more keys than MaxKeys the memory is bounded, and lost hits are counted.
-func TestMaxKeys(t *testing.T) {
-	s := newStore(t, nil, synced.Config{Interval: -1, MaxKeys: 640})
-	l := newLimiter(t, s, aligned(10, time.Hour))
-	for i := range 10_000 {
-		if !take(t, l, fmt.Sprint(i)) {
-			t.Fatal("denied")
-		}
-	}
-	if st := s.Stats(); st.Keys > 640 || st.Lost != 10_000-uint64(st.Keys) {
-		t.Errorf("%+v", st)
-	}
-}
-
 // Stats counts batches and fetches that were answered, those that failed, and
 // the differences in them that add something.
 func TestStats(t *testing.T) {
@@ -249,7 +235,6 @@ func TestRefundAndReset(t *testing.T) {
 				if allowed != 10 {
 					t.Errorf("%d allowed after a refund too many, want 10", allowed)
 				}
-				_ = s.Close(ctx)
 			})
 		})
 	}
@@ -411,42 +396,5 @@ func TestTheBoundsOfEachField(t *testing.T) {
 		if s, err := synced.New(nil, synced.Config{Interval: interval}); (err == nil) != valid {
 			t.Errorf("without a backend, Interval %v: %v, %v", interval, s, err)
 		}
-	}
-}
-
-// A decision on one of 1,000 or 100,000 keys: with core.Memory, which only counts
-// in the process, and with a store that exchanges all of them, every second or
-// without a pause.
-func BenchmarkTake(b *testing.B) {
-	l := aligned(core.MaxQuota, time.Hour)
-	for _, count := range []int{1000, 100_000} {
-		keys := make([]string, count)
-		for i := range keys {
-			keys[i] = fmt.Sprint("key", i)
-		}
-		run := func(name string, newStore func(b *testing.B) core.Store) {
-			b.Run(fmt.Sprintf("%d keys/%s", count, name), func(b *testing.B) {
-				limiter := newLimiter(b, newStore(b), l)
-				for _, key := range keys {
-					take(b, limiter, key)
-				}
-				b.ReportAllocs()
-				i := 0
-				for b.Loop() {
-					i = (i + 7919) % len(keys)
-					if _, err := limiter.Take(context.Background(), 1, core.Hit{Rule: "r", Key: keys[i]}); err != nil {
-						b.Fatal(err)
-					}
-				}
-			})
-		}
-		run("in process", func(*testing.B) core.Store { return core.Must(core.NewMemory(core.MemoryConfig{})) })
-		run("synced, local", func(b *testing.B) core.Store { return newStore(b, nil, synced.Config{Interval: -1}) })
-		run("synced, exchanging every second", func(b *testing.B) core.Store {
-			return newStore(b, newShared(), synced.Config{Interval: time.Second, Log: quiet})
-		})
-		run("synced, always exchanging", func(b *testing.B) core.Store {
-			return newStore(b, newShared(), synced.Config{Interval: synced.MinInterval, Log: quiet})
-		})
 	}
 }

@@ -1,7 +1,6 @@
 package synced_test
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -41,7 +40,6 @@ func TestEvictionKeepsWhatIsPrecious(t *testing.T) {
 				if got := left(t, l, "precious"); got != 9000 {
 					t.Errorf("%d left of the key with 1,000 hits of 10,000, want 9,000", got)
 				}
-				_ = s.Close(context.Background())
 			})
 		})
 	}
@@ -97,35 +95,17 @@ func TestAnOperationKeepsItsOwnEntries(t *testing.T) {
 	}
 }
 
-// Peeking at keys evicts no counter.
-func TestPeekingEvictsNothing(t *testing.T) {
-	s := newStore(t, newShared(), synced.Config{Interval: time.Hour, MaxKeys: 64, Log: quiet})
-	l := newLimiter(t, s, aligned(10, day))
-	for i := range 3000 {
-		take(t, l, fmt.Sprint("used", i))
-	}
-	before := s.Stats()
-	for i := range 1000 {
-		if got := left(t, l, fmt.Sprint("read", i)); got != 10 {
-			t.Fatalf("%d left of a key that was not used", got)
-		}
-	}
-	if got := s.Stats(); got != before || got.Keys != 64 {
-		t.Errorf("after peeking %+v, before %+v", got, before)
-	}
-}
-
 // The fetched counters are bounded by MaxKeys.
 func TestFetchedCountersAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newShared()
-		early, limiters := newNodes(t, b, 1, synced.Config{Interval: time.Second}, aligned(10, day))
+		_, limiters := newNodes(t, b, 1, synced.Config{Interval: time.Second}, aligned(10, day))
 		const keys = 200
 		for i := range keys {
 			take(t, limiters[0], fmt.Sprint(i))
 		}
 		time.Sleep(1100 * time.Millisecond)
-		late, limiters := newNodes(t, b, 1, synced.Config{Interval: time.Hour, MaxKeys: 64}, aligned(10, day))
+		_, limiters = newNodes(t, b, 1, synced.Config{Interval: time.Hour, MaxKeys: 64}, aligned(10, day))
 		known := 0
 		for i := range keys {
 			if take(t, limiters[0], fmt.Sprint(i)); left(t, limiters[0], fmt.Sprint(i)) == 8 {
@@ -135,7 +115,6 @@ func TestFetchedCountersAreBounded(t *testing.T) {
 		if known != 64 {
 			t.Errorf("%d of %d fetched counters were known, want 64", known, keys)
 		}
-		_, _ = early[0].Close(context.Background()), late[0].Close(context.Background())
 	})
 }
 

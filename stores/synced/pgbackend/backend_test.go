@@ -245,35 +245,6 @@ func TestALostAnswerIsAppliedOnce(t *testing.T) {
 	}
 }
 
-// Operations fail if a column of either table is missing.
-func TestEachColumnIsNeeded(t *testing.T) {
-	t.Parallel()
-	pool := newPool(t, postgrestest.Start(t).URL)
-	if err := ping(t.Context(), pool); err != nil {
-		t.Fatal(err)
-	}
-	rename := func(table, from, to string) {
-		if _, err := pool.Exec(t.Context(), fmt.Sprintf("ALTER TABLE %s RENAME COLUMN %s TO %s", table, from, to)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for table, columns := range map[string][]string{
-		"floodgate_counters": {"namespace", "key", "size", "start", "count", "expires"},
-		"floodgate_nodes":    {"namespace", "node", "sequence", "seen"},
-	} {
-		for _, c := range columns {
-			rename(table, c, "other")
-			if err := ping(t.Context(), pool); err == nil || !strings.Contains(err.Error(), table) || !strings.Contains(err.Error(), c) {
-				t.Errorf("%s without %s: %v", table, c, err)
-			}
-			rename(table, "other", c)
-		}
-	}
-	if err := ping(t.Context(), pool); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // Expired rows are looked for every ten seconds by the batches' time. A counter
 // expires two lengths after its window has ended, a node a day after its last
 // batch.

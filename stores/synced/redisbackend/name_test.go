@@ -33,20 +33,3 @@ func validForName(s string) bool {
 	}
 	return true
 }
-
-// A name of another form is not that of a counter.
-func TestNamesOfCounters(t *testing.T) {
-	for name, want := range map[string]bool{
-		"fgs1:{ns}:1:0:k":    true,
-		"fgs1:{ns}:1:-5:k:k": true,
-		"fgs1:{ns}:x:0:k":    false,
-		"fgs1:{ns}:1:x:k":    false,
-		"fgs1:{ns}:1:0":      false,
-		"fgs1:{ns:1:0:k":     false,
-		"fgs1:{ns}:node:k":   false,
-	} {
-		if c, ok := parseName(name); ok != want {
-			t.Errorf("%s is read as %+v, %v", name, c, ok)
-		}
-	}
-}
