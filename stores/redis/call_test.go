@@ -168,7 +168,7 @@ func TestACommandStaysAsItWas(t *testing.T) {
 		if args := first.Args(); args[argFirstKey] != "a" || fmt.Sprint(args[argFirstKey+1]) != "decisions" {
 			t.Errorf("%s: in the end, the first command is %v", what, args)
 		}
-		if c.gathers && !bytes.Equal(inputOf(t, first), input) {
+		if c.gathers && c.want != nil && !bytes.Equal(inputOf(t, first), input) {
 			t.Errorf("%s: the first command is written as another one later", what)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"maps"
+	"math"
 	"reflect"
 	"slices"
 	"time"
@@ -68,6 +69,12 @@ func (d *duel) operate() {
 	case n < 6:
 		blocked := d.look(program)
 		d.costOne(pair)
+		if d.r.IntN(8) == 0 {
+			cost := []int64{core.MaxQuota, core.MaxQuota + 1, 1 << 53, math.MaxInt64}[d.r.IntN(4)]
+			for i := range pair[0].Items {
+				pair[0].Items[i].Cost, pair[1].Items[i].Cost = cost, cost
+			}
+		}
 		do("charge", core.OpCharge)
 		for i, it := range pair[0].Items {
 			if blocked[nameOf(it)] { // the script says so, and Go does not
@@ -336,7 +343,7 @@ func (d *duel) advance() {
 	by := steps[d.r.IntN(len(steps))].Truncate(time.Microsecond)
 	// What one of the two has not written yet, such as that a window has ended, a clock
 	// that is set back would bring to light.
-	if d.r.IntN(12) == 0 && d.alike() {
+	if d.r.IntN(8) == 0 && d.alike() {
 		by = -by * time.Duration(1+d.r.IntN(3))
 	}
 	d.clock.Advance(by)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 	"time"
+	_ "time/tzdata" // so that every system has the zones
 
 	"github.com/redis/go-redis/v9"
 
@@ -26,7 +27,7 @@ func TestTheScriptDoesAsTheStoreInGo(t *testing.T) {
 	client := newClient(t, redistest.Start(t).Addr)
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))
-	for round := range rounds(60) {
+	for round := range rounds(120) {
 		d := newDuel(t, r, seed, round, client)
 		for d.step = range 60 {
 			d.persisted = -1
@@ -280,4 +281,110 @@ func (d *duel) owns(program, rule, limit int) bool {
 func (d *duel) forget(name int) {
 	d.client.Del(d.t.Context(), d.names[name])
 	delete(d.goServer.values, d.names[name])
+}
+
+// anyLimit returns a valid limit from the whole range, small and large alike.
+func anyLimit(r *rand.Rand) core.Limit {
+	for {
+		l := core.Limit{
+			Quota:     1 + r.Int64N(1<<r.IntN(32)),
+			Window:    core.MinWindow + time.Duration(r.Int64N(1<<r.IntN(46)))*time.Microsecond,
+			Algorithm: core.Algorithm(r.IntN(5)),
+		}
+		switch l.Algorithm {
+		case core.TokenBucket:
+			l.Burst = r.Int64N(1 << r.IntN(32))
+		case core.BucketedWindow:
+			n := 1 + r.IntN(300)
+			l.Precision = max(core.MinWindow, (l.Window / time.Duration(n)).Truncate(time.Microsecond))
+			l.Window = l.Precision * time.Duration(n)
+		case core.SlidingLog:
+			l.Quota = min(l.Quota, 1+r.Int64N(500))
+		case core.FixedWindow:
+			if r.IntN(2) == 0 {
+				l.Lockout.First = core.MinWindow + time.Duration(r.Int64N(1<<r.IntN(44)))*time.Microsecond
+				l.Lockout.Factor = 1 + r.Int64N(1<<r.IntN(8))
+				l.Lockout.Max = l.Lockout.First + time.Duration(r.Int64N(1<<r.IntN(44)))*time.Microsecond
+				l.Lockout.Decay = core.MinWindow + time.Duration(r.Int64N(1<<r.IntN(44)))*time.Microsecond
+				break
+			}
+			if r.IntN(2) == 0 {
+				l = anyCalendar(r, l.Quota)
+				break
+			}
+			l.Aligned = r.IntN(2) == 0
+		default:
+			l.Aligned = r.IntN(2) == 0
+		}
+		if l.Validate() == nil {
+			return l
+		}
+	}
+}
+
+// anyCalendar returns a limit of the calendar of some zone.
+func anyCalendar(r *rand.Rand, quota int64) core.Limit {
+	zone, err := time.LoadLocation([]string{"Europe/Berlin", "Africa/Cairo", "Australia/Lord_Howe", "Asia/Kathmandu"}[r.IntN(4)])
+	if err != nil {
+		panic(err)
+	}
+	return []core.Limit{core.PerDay(quota), core.PerWeek(quota), core.PerMonth(quota)}[r.IntN(3)].In(zone)
+}
+
+// lockouts stands for fixed windows with a lockout beside the algorithms.
+const lockouts core.Algorithm = 5
+
+// smallLimit returns a limit of so few hits and such short times that a few steps
+// reach every edge of its arithmetic, or of so many hits that one costs a small
+// part of a microsecond.
+func smallLimit(r *rand.Rand, a core.Algorithm) core.Limit {
+	ms := time.Millisecond
+	l := core.Limit{Algorithm: a, Quota: 1 + r.Int64N(6), Window: time.Duration(1+r.IntN(4)) * ms}
+	switch a {
+	case lockouts:
+		l.Algorithm = core.FixedWindow
+		l.Lockout = core.Lockout{First: time.Duration(1+r.IntN(3)) * ms, Factor: 1 + r.Int64N(3), Decay: time.Duration(1+r.IntN(6)) * ms}
+		l.Lockout.Max = l.Lockout.First + time.Duration(r.IntN(20))*ms + time.Duration(r.IntN(3))*time.Microsecond
+	case core.TokenBucket:
+		l.Burst = r.Int64N(5)
+		switch r.IntN(4) {
+		case 0:
+			l.Quota = 1000 * l.Window.Milliseconds() // a hit costs a microsecond
+		case 1:
+			l.Quota, l.Burst = core.MaxQuota-r.Int64N(3), 0
+		}
+	case core.BucketedWindow:
+		l.Precision, l.Window = ms, l.Window*2
+	case core.FixedWindow, core.SlidingWindow:
+		l.Aligned = r.IntN(2) == 0
+	}
+	return l
+}
+
+// anyQuotas returns quotas for one batch, nil for the limits' own.
+func anyQuotas(r *rand.Rand, limits []core.Limit) (quotas []int64) {
+	if r.IntN(2) == 0 {
+		return nil
+	}
+	for _, l := range limits {
+		most := int64(core.MaxQuota)
+		if l.Algorithm == core.SlidingLog {
+			most = core.MaxLogQuota
+		}
+		q := l.Quota
+		switch r.IntN(8) {
+		case 0:
+			q = 0
+		case 1:
+			q = core.Unlimited
+		case 2:
+			q = 1 + r.Int64N(most)
+		case 3, 4:
+			q = min(most, 1+r.Int64N(2*l.Quota+1))
+		case 5:
+			q = min(most, max(1, l.Quota/2+r.Int64N(3)))
+		}
+		quotas = append(quotas, q)
+	}
+	return quotas
 }
