@@ -7,61 +7,12 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/goccy/go-yaml/parser"
-
 	"github.com/floodgate-go/floodgate/core"
 )
-
-// node returns the value that a text in YAML is.
-func node(t *testing.T, text string) value {
-	t.Helper()
-	file, err := parser.ParseBytes([]byte(text), 0)
-	if err != nil {
-		t.Fatalf("%s: %v", text, err)
-	}
-	return value{node: file.Docs[0].Body}
-}
-
-// quote returns a text as YAML's text in quotes.
-func quote(text string) string {
-	var b strings.Builder
-	for _, c := range text {
-		fmt.Fprintf(&b, `\U%08x`, c)
-	}
-	return `"` + b.String() + `"`
-}
-
-// A text is taken if the pattern of the schema allows it, whatever its characters.
-func TestTextIsTakenIfTheSchemaAllowsIt(t *testing.T) {
-	for name, c := range map[string]struct {
-		read    func(r *reader, v value) (string, bool)
-		pattern string
-	}{
-		"name":   {(*reader).name, "^[A-Za-z0-9_.-]{1,64}$"},
-		"method": {(*reader).method, "^[A-Z-]+$"},
-		"header": {func(r *reader, v value) (string, bool) { return r.headerValue(v, "a header's value") }, "^[\t -~]+$"},
-	} {
-		allowed := regexp.MustCompile(c.pattern)
-		var texts []string
-		for i := range rune(0x250) {
-			texts = append(texts, string(i), "A"+string(i), string(i)+"A")
-		}
-		for n := range 70 {
-			texts = append(texts, strings.Repeat("A", n))
-		}
-		for _, text := range texts {
-			r := &reader{spec: &Spec{}}
-			if _, ok := c.read(r, node(t, quote(text))); ok != allowed.MatchString(text) {
-				t.Errorf("%s: %q: %v, and the schema says %v: %v", name, text, ok, !ok, r.errs)
-			}
-		}
-	}
-}
 
 // A password file may end as editors of any system end a line. Nothing else of it is
 // cut.

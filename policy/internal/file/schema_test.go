@@ -1,6 +1,7 @@
 package file
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/netip"
@@ -9,6 +10,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/goccy/go-yaml"
+	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/policy/internal/expression"
@@ -136,6 +140,42 @@ func TestTheSchemaHasEveryField(t *testing.T) {
 		slices.Sort(read)
 		if !slices.Equal(read, fields[section]) {
 			t.Errorf("%s: read are %q, the schema has %q", section, read, fields[section])
+		}
+	}
+}
+
+// The schema rejects a field that is not there and a value of another type, and so does Read.
+func TestTheSchemaChecksFieldsAndTypes(t *testing.T) {
+	text, err := os.ReadFile("../../schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("schema.json", doc); err != nil {
+		t.Fatal(err)
+	}
+	schema := c.MustCompile("schema.json")
+	rejected := func(file string) bool {
+		asJSON, err := yaml.YAMLToJSON([]byte(file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(asJSON))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return schema.Validate(doc) != nil
+	}
+	for _, f := range schemaFields(t) {
+		for name, value := range map[string]string{f.name: "[[]]", "zzz": "1"} {
+			file := fileWith(t, f.section, name, value)
+			if _, problems := Read([]byte(file), Options{Tier: true}); len(problems) == 0 || problems[0].Line == 0 || !rejected(file) {
+				t.Errorf("%s is taken: %v", file, problems)
+			}
 		}
 	}
 }
