@@ -13,8 +13,7 @@ import (
 	"github.com/floodgate-go/floodgate/policy/internal/requesttest"
 )
 
-// No text makes the parser panic, or refuse a file without saying where. How long
-// the worst files take is measured by BenchmarkWorstFiles.
+// No text makes the parser panic, or refuse a file without saying where.
 func FuzzParse(f *testing.F) {
 	text, err := os.ReadFile("testdata/broken_files.txt")
 	if err != nil {

@@ -280,7 +280,7 @@ func (s *Set) open(m *mistakes, f *enforcedFile) bool {
 	}
 	s.local = memory
 	if f.Store != nil && s.options.store == nil {
-		s.shared, _ = openStore(m, f.Store, s.options)
+		s.shared = openStore(m, f.Store, s.options)
 	}
 	return !m.found()
 }

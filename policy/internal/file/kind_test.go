@@ -175,20 +175,6 @@ func TestLimitsMeanTheSameInAFileAndInGo(t *testing.T) {
 	}
 }
 
-// A prefix that two lists have is an error, and no doubt besides.
-func TestAPrefixThatTwoListsHave(t *testing.T) {
-	_, problems := Read([]byte("policies: [{name: a, only: [10.0.0.0/8], deny: [10.0.0.0/8], limits: 1/s}]"), Options{})
-	var about []string
-	for _, p := range problems {
-		if strings.Contains(p.Text, "10.0.0.0/8") {
-			about = append(about, p.Text)
-		}
-	}
-	if len(about) != 1 || !strings.Contains(about[0], "only has it too") {
-		t.Errorf("%q", about)
-	}
-}
-
 // Every difference between two store sections makes another identity, so that a
 // reload opens another store. Equal sections have equal identities.
 func TestIdentities(t *testing.T) {
