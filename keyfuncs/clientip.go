@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"net/netip"
+	"strconv"
 	"strings"
 	"sync/atomic"
 
@@ -30,8 +30,8 @@ type clientIP struct {
 	prefix     int
 	trustUnix  bool
 	onFallback func(r core.Request, why error)
-	unlisted   unlisted
-	portless   atomic.Bool // the log has the line about a peer without a port
+	looked     atomic.Uint32 // the number of requests whose headers were read, or told
+	portless   atomic.Bool   // the log has the line about a peer without a port
 }
 
 // ClientIP returns a key function for the client's address. It panics if an option is
@@ -60,9 +60,9 @@ func ClientIP(opts ...ClientIPOption) core.KeyFunc {
 // to IPv6Prefix, except link-local addresses. The key of a peer without an IP address is
 // "unknown".
 //
-// The log of the limiter (see [core.Config]) gets one line if a peer that is not listed
-// sends a header in which proxies write addresses: the peer is a proxy of yours, whose
-// clients all share one limit, or a client has made the header up. It gets one if the peer
+// The log of the limiter (see [core.Config]) gets one line if, in one of the first 1,000
+// requests, a peer that is not listed sends a header in which proxies write addresses: the peer is a
+// proxy of yours, whose clients all share one limit, or a client has made the header up. It gets one if the peer
 // has no port: a middleware before the limiter has put a header into the address's place.
 //
 // The error wraps [core.ErrConfig] and names the option and its value.
@@ -94,14 +94,18 @@ func NewClientIP(opts ...ClientIPOption) (core.KeyFunc, error) {
 // peerKey is the key function for the address of the connection's peer.
 func (c *clientIP) peerKey(dst []byte, r core.Request) ([]byte, error) {
 	remote := r.RemoteAddr()
-	if n := ipv4Host(remote); n > 0 { // nearly all requests
+	if host, port, _ := strings.Cut(remote, ":"); strings.Contains(host, ".") && isAddr(host) && isPort(port) { // IPv4, as nearly all are
 		c.ignore(r)
-		return append(dst, remote[:n]...), nil
+		return append(dst, host...), nil
 	}
 	a := c.peerAt(r, remote)
 	c.ignore(r)
 	return c.appendKey(dst, a), nil
 }
+
+func isAddr(s string) bool { _, err := netip.ParseAddr(s); return err == nil }
+
+func isPort(s string) bool { _, err := strconv.ParseUint(s, 10, 16); return err == nil }
 
 // peer returns the address of the connection's peer.
 func (c *clientIP) peer(r core.Request) netip.Addr { return c.peerAt(r, r.RemoteAddr()) }
@@ -315,38 +319,19 @@ var forwardedHeaders = []string{
 	"Fly-Client-Ip", "X-Client-Ip", "X-Cluster-Client-Ip", "X-Azure-Clientip", "X-Appengine-Remote-Addr",
 }
 
-// unlisted finds a proxy that is not listed. To save time, it looks at the headers of the
-// first requests and then of a random part of the requests. It may be used concurrently.
-type unlisted struct {
-	said   atomic.Bool
-	looked atomic.Uint32
-}
-
 const (
-	firstLooks = 64
-	lookEvery  = 64 // it looks at one in lookEvery later requests on average
+	firstLooks = 1000    // the number of requests whose headers ignore reads
+	told       = 1 << 31 // looked after ignore has written its line
 )
-
-// due reports whether to look at a request.
-func (u *unlisted) due() bool {
-	switch {
-	case u.said.Load():
-		return false
-	case u.looked.Load() < firstLooks:
-		u.looked.Add(1)
-		return true
-	default:
-		return rand.Uint32()%lookEvery == 0 //nolint:gosec // nobody gains by guessing it
-	}
-}
 
 // ignore is called for a request whose peer is not listed as a proxy. If the request has
 // a header in which proxies write addresses, ignore writes one line to the log. The line
 // contains nothing that was sent, because a client may have made the header up.
 func (c *clientIP) ignore(r core.Request) {
-	if !c.unlisted.due() {
+	if c.looked.Load() >= firstLooks {
 		return
 	}
+	c.looked.Add(1)
 	log := requestlog.Of(r)
 	if !log.Enabled(r.Context(), slog.LevelWarn) { // a replay notes which headers are read
 		return
@@ -356,7 +341,7 @@ func (c *clientIP) ignore(r core.Request) {
 		names = []string{c.header}
 	}
 	for _, name := range names {
-		if len(r.HeaderValues(name)) == 0 || !c.unlisted.said.CompareAndSwap(false, true) {
+		if len(r.HeaderValues(name)) == 0 || c.looked.Swap(told) >= told {
 			continue
 		}
 		log.Warn("keyfuncs: ClientIP ignores a header in which proxies write the client's address: the peer is not listed as a proxy. "+
@@ -372,7 +357,7 @@ func (c *clientIP) withoutPort(r core.Request) {
 	if !c.portless.CompareAndSwap(false, true) {
 		return
 	}
-	c.unlisted.said.Store(true)
+	c.looked.Store(told)
 	requestlog.Of(r).Warn("keyfuncs: ClientIP found an address without a port in RemoteAddr: it is not the connection's. A middleware before the limiter, " +
 		"such as RealIP of chi or go-pkgz/rest, has written a header into it, so that a client can choose its key. " +
 		"Mount the limiter before that middleware, and list your proxy with keyfuncs.Behind")

@@ -3,7 +3,6 @@ package keyfuncs
 import (
 	"bytes"
 	"encoding/xml"
-	"errors"
 	"io"
 	"mime/multipart"
 	"strings"
@@ -131,9 +130,6 @@ func rawBoundary(contentType string) string {
 	}
 	return ""
 }
-
-// isUnreadable reports whether a handler may read a body that this package cannot read.
-func isUnreadable(err error) bool { return errors.Is(err, faultUnreadable) }
 
 // mayBeOther reports whether a handler that ignores the Content-Type could read the body
 // as another type.

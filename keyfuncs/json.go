@@ -17,7 +17,7 @@ import (
 // compares names with sameName. If handlers may read the value in different ways, it
 // returns faultUnreadable and the text of the value.
 func jsonValue(body []byte, path []string, flat string) (string, error) {
-	p := jsonReader{Decoder: json.NewDecoder(bytes.NewReader(body)), body: body, flat: flat}
+	p := jsonReader{Decoder: json.NewDecoder(bytes.NewReader(body)), flat: flat}
 	err := p.object(path)
 	if err == nil {
 		if _, err = p.Token(); errors.Is(err, io.EOF) {
@@ -42,7 +42,6 @@ func startsAsJSON(body []byte) bool {
 
 type jsonReader struct {
 	*json.Decoder
-	body       []byte // the whole text
 	flat       string
 	field      once
 	unreadable bool // handlers may read the value in different ways, or not at all
@@ -56,25 +55,22 @@ func (p *jsonReader) object(path []string) error {
 		return errors.Join(errNoObject, err)
 	}
 	found := false
-	hash, flatHash := nameHash(path[0]), nameHash(p.flat)
 	for p.More() {
-		from := p.InputOffset()
 		name, err := p.Token() // a string, if the object is well formed
 		if err != nil {
 			return err
 		}
-		h := memberHash(p.body[from:p.InputOffset()])
 		if err := p.field.field(); err != nil {
 			return err
 		}
 		switch s, _ := name.(string); {
-		case sameName(s, path[0]), h == hash:
+		case sameName(s, path[0]):
 			if found {
 				return faultTwice
 			}
 			found = true
 			err = p.member(path)
-		case p.flat != "" && (sameName(s, p.flat) || h == flatHash):
+		case p.flat != "" && sameName(s, p.flat):
 			err = p.member([]string{s})
 		default:
 			err = p.Decode(new(skipped))
@@ -98,7 +94,7 @@ func (p *jsonReader) member(path []string) error {
 		p.unreadable = p.unreadable || raw[0] == '{' || raw[0] == '[' || isOddNumber(raw) || strings.ContainsRune(value, utf8.RuneError)
 		return p.field.set(value)
 	}
-	inner := jsonReader{Decoder: json.NewDecoder(bytes.NewReader(raw)), body: raw, field: p.field}
+	inner := jsonReader{Decoder: json.NewDecoder(bytes.NewReader(raw)), field: p.field}
 	err := inner.object(path[1:])
 	p.field, p.unreadable = inner.field, p.unreadable || inner.unreadable
 	if errors.Is(err, errNoObject) {
@@ -166,52 +162,6 @@ func jsonNumber(literal string) string {
 	}
 }
 
-// Gin can be built with json-iterator. json-iterator does not compare the names of an
-// object's members, but 64-bit hashes of the names. It is easy to find another name with
-// the same hash. nameHash and memberHash compute the hashes of json-iterator's functions
-// calcHash and Iterator.readFieldHash.
-const (
-	hashBegin  = 0x811c9dc5
-	hashFactor = 0x1000193
-)
-
-// nameHash returns the hash of a name that a handler reads.
-func nameHash(name string) uint64 {
-	h := uint64(hashBegin)
-	for _, b := range []byte(strings.ToLower(name)) {
-		h = (h ^ uint64(b)) * hashFactor
-	}
-	return h
-}
-
-// memberHash returns the hash of a member's name. literal is the name as it is written
-// in the text, with its quotes. Any text without a quote may be before it.
-func memberHash(literal []byte) uint64 {
-	literal = literal[bytes.IndexByte(literal, '"'):]
-	h := uint64(hashBegin)
-	add := func(c rune) {
-		if 'A' <= c && c <= 'Z' {
-			c += 'a' - 'A'
-		}
-		h = (h ^ uint64(c)) * hashFactor //nolint:gosec // a rune is not negative
-	}
-	plain, escaped := literal[1:len(literal)-1], []byte(nil)
-	if i := bytes.IndexByte(plain, '\\'); i >= 0 {
-		plain, escaped = plain[:i], plain[i:]
-	}
-	for _, b := range plain {
-		add(rune(b))
-	}
-	if escaped != nil { // after the first escape, json-iterator hashes characters, not bytes
-		var rest string
-		_ = json.Unmarshal(append(append([]byte{'"'}, escaped...), '"'), &rest) // the decoder has accepted it before
-		for _, c := range rest {
-			add(c)
-		}
-	}
-	return h
-}
-
 // isMember reports whether value is a JSON object that has a member with the name, at
 // any depth. value is the value of another field of a form. If the handler's struct has
 // a struct or a map for that field, Gin reads the value as JSON. Gin keeps the members
@@ -221,19 +171,17 @@ func (s *spelling) isMember(value string) bool {
 		return false
 	}
 	name := s.parts[len(s.parts)-1]
-	hash := nameHash(name)
 	d := json.NewDecoder(strings.NewReader(value))
 	var objects []bool // for each open object or array: whether it is an object
 	var isName bool    // the next token is the name of a member, or ends the object
 	for {
-		from := d.InputOffset()
 		token, err := d.Token()
 		if err != nil {
 			return false
 		}
 		text, isText := token.(string)
 		if isName && isText {
-			if sameName(text, name) || memberHash([]byte(value[from:d.InputOffset()])) == hash {
+			if sameName(text, name) {
 				return true
 			}
 			isName = false

@@ -84,22 +84,21 @@ func TestValues(t *testing.T) {
 
 func TestInvalidArgumentsPanic(t *testing.T) {
 	for text, f := range map[string]func(){
-		"Func: f: nil":                       func() { keyfuncs.Func(nil) },
-		"User: currentUser: nil":             func() { keyfuncs.User(nil) },
-		"UserValue: key: nil":                func() { keyfuncs.UserValue(nil) },
-		`Header: name: ""`:                   func() { keyfuncs.Header("") },
-		`Cookie: name: ""`:                   func() { keyfuncs.Cookie("") },
-		`Query: name: ""`:                    func() { keyfuncs.Query("") },
-		"Join: no key functions":             func() { keyfuncs.Join() },
-		"FirstOf: no key functions":          func() { keyfuncs.FirstOf() },
-		"Join: a key function is nil":        func() { keyfuncs.Join(keyfuncs.Method(), nil) },
-		"FirstOf: a key function is nil":     func() { keyfuncs.FirstOf(keyfuncs.Method(), nil) },
-		"OrSkip: f: nil":                     func() { keyfuncs.OrSkip(nil) },
-		`PostField: name: ""`:                func() { keyfuncs.PostField("") },
-		"PostField: an option is nil":        func() { keyfuncs.PostField("f", keyfuncs.Strict(), nil) },
-		"MaxBody: 0: must be from 1 to 2^30": func() { keyfuncs.PostField("f", keyfuncs.MaxBody(0)) },
-		"JSONPath: no names":                 func() { keyfuncs.PostField("f", keyfuncs.JSONPath()) },
-		"Normalize: f: nil":                  func() { keyfuncs.Normalize(nil) },
+		"Func: f: nil":                   func() { keyfuncs.Func(nil) },
+		"User: currentUser: nil":         func() { keyfuncs.User(nil) },
+		"UserValue: key: nil":            func() { keyfuncs.UserValue(nil) },
+		`Header: name: ""`:               func() { keyfuncs.Header("") },
+		`Cookie: name: ""`:               func() { keyfuncs.Cookie("") },
+		`Query: name: ""`:                func() { keyfuncs.Query("") },
+		"Join: no key functions":         func() { keyfuncs.Join() },
+		"FirstOf: no key functions":      func() { keyfuncs.FirstOf() },
+		"Join: a key function is nil":    func() { keyfuncs.Join(keyfuncs.Method(), nil) },
+		"FirstOf: a key function is nil": func() { keyfuncs.FirstOf(keyfuncs.Method(), nil) },
+		"OrSkip: f: nil":                 func() { keyfuncs.OrSkip(nil) },
+		`PostField: name: ""`:            func() { keyfuncs.PostField("") },
+		"PostField: an option is nil":    func() { keyfuncs.PostField("f", keyfuncs.Strict(), nil) },
+		"JSONPath: no names":             func() { keyfuncs.PostField("f", keyfuncs.JSONPath()) },
+		"Normalize: f: nil":              func() { keyfuncs.Normalize(nil) },
 	} {
 		t.Run(text, func(t *testing.T) {
 			defer func() {
@@ -256,17 +255,6 @@ func TestFirstOfAndJoinDoNotKeepTheCallersSlice(t *testing.T) {
 	}
 	if got := keyOf(t, joined, &request{}); got != "a\x00\x00\x00\x01b\x00\x00\x00\x01" {
 		t.Errorf("Join: key %q", got)
-	}
-}
-
-// Shared stores keep these names.
-func TestFirstOfNamesTheFunctionByItsDecimalPlace(t *testing.T) {
-	none := keyfuncs.Static("")
-	for place := 1; place <= 12; place++ {
-		f := keyfuncs.FirstOf(append(slices.Repeat([]core.KeyFunc{none}, place-1), keyfuncs.Static("a"))...)
-		if got, want := keyOf(t, f, &request{}), fmt.Sprintf("%d:a", place); got != want {
-			t.Errorf("key %q, want %q", got, want)
-		}
 	}
 }
 

@@ -13,8 +13,8 @@ import (
 	"github.com/floodgate-go/floodgate/internal/requestlog"
 )
 
-// DefaultMaxBody is the default of the option MaxBody, in bytes.
-const DefaultMaxBody = 64 << 10
+// MaxBody is the length of the longest body that [PostField] parses, in bytes.
+const MaxBody = 64 << 10
 
 // postField is the configuration of a PostField.
 type postField struct {
@@ -22,7 +22,6 @@ type postField struct {
 	path      []string // the path of the field in JSON
 	flat      string   // a member of the JSON object that is the field too; "": none
 	names     spelling // of the name, and of the path as a name in a form or a query
-	maxBody   int
 	require   bool
 	strict    bool
 	formsOnly bool
@@ -61,7 +60,7 @@ type postField struct {
 //   - The body has more than 1,000 fields, or cannot be received.
 func PostField(name string, opts ...PostFieldOption) core.KeyFunc {
 	mustHave("PostField", `name: "": must be the name of a field, such as "username"`, name != "")
-	f := &postField{name: name, maxBody: DefaultMaxBody}
+	f := &postField{name: name}
 	for _, opt := range opts {
 		mustHave("PostField", "an option is nil: write one such as keyfuncs.Strict(), or none", opt != nil)
 		opt(f)
@@ -111,11 +110,11 @@ func (f *postField) value(r core.Request) (string, error) {
 		}
 		return "", nil // the body is not read
 	}
-	body, err := r.Body(f.maxBody + 1)
+	body, err := r.Body(MaxBody + 1)
 	switch {
 	case err != nil:
 		return "", f.unread(r, err)
-	case len(body) > f.maxBody:
+	case len(body) > MaxBody:
 		return f.lenient("", faultUnreadable)
 	case len(body) == 0:
 		return "", nil
@@ -162,9 +161,10 @@ var errNoBody = &core.BadRequestError{Detail: "a remote procedure call has no bo
 
 var errBodyRead = &core.BadRequestError{Detail: "the body was read by a middleware before the limiter: put the limiter first"}
 
-// lenient removes faultUnreadable, unless f is strict.
+// lenient removes faultUnreadable, which says that a handler may read what this package
+// cannot read, unless f is strict.
 func (f *postField) lenient(value string, err error) (string, error) {
-	if isUnreadable(err) && !f.strict {
+	if errors.Is(err, faultUnreadable) && !f.strict {
 		return value, nil
 	}
 	return value, err
@@ -254,21 +254,9 @@ func (f *postField) normalized(value string) (string, error) {
 	return value, nil
 }
 
-// PostFieldOption is an option of [PostField]: [MaxBody], [RequireValue], [Strict],
+// PostFieldOption is an option of [PostField]: [RequireValue], [Strict],
 // [FormsOnly], [JSONPath] or [Normalize].
 type PostFieldOption func(*postField)
-
-// MaxBody sets the maximum length of a body, in bytes: 1 to 2^30. The default is
-// [DefaultMaxBody], 64 KiB. In a longer body the field counts as missing. PostField
-// panics if bytes is out of range.
-func MaxBody(bytes int) PostFieldOption {
-	return func(f *postField) {
-		if bytes < 1 || bytes > 1<<30 {
-			panic(fmt.Errorf("%w: MaxBody: %d: must be from 1 to 2^30", core.ErrConfig, bytes))
-		}
-		f.maxBody = bytes
-	}
-}
 
 // RequireValue denies a request if the field has no value, with a
 // [core.BadRequestError]. By default, all requests without a value share one quota.
@@ -296,7 +284,9 @@ func RequireValue() PostFieldOption {
 // is a path such as user[name], its last part is the field too, because Gin's ShouldBind
 // reads name into a field of a nested struct.
 //
-// Strict does not deny a body without the field: see [RequireValue].
+// Strict does not deny a body without the field: see [RequireValue]. Do not decode JSON with
+// json-iterator behind it, as Gin does if it is built with the tag jsoniter: it takes members
+// with other names for the field.
 func Strict() PostFieldOption {
 	return func(f *postField) { f.strict = true }
 }

@@ -138,13 +138,6 @@ func trimmed(s string) (string, error) { return strings.TrimSpace(s), nil }
 
 func TestPostFieldOptions(t *testing.T) {
 	form := func(body string) *request { return &request{header: headers("Content-Type", formType), body: body} }
-	long := form("username=alice&pad=" + strings.Repeat("x", 100))
-	if got := keyOf(t, keyfuncs.PostField("username", keyfuncs.MaxBody(100)), long); got != "" {
-		t.Errorf("a field of a body that is too long: %q", got)
-	}
-	if got := keyOf(t, keyfuncs.PostField("username", keyfuncs.MaxBody(len(long.body))), long); got != "alice" {
-		t.Errorf("a body of just the length: %q", got)
-	}
 	if got := keyOf(t, keyfuncs.PostField("user[name]"), form("user%5Bname%5D=alice")); got != "alice" {
 		t.Errorf("user[name]: %q", got)
 	}
@@ -205,7 +198,7 @@ func FuzzForm(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body string) {
 		got, err := key(nil, &request{header: headers("Content-Type", formType), body: body})
 		values, parseErr := url.ParseQuery(body)
-		if parseErr != nil || len(body) > keyfuncs.DefaultMaxBody || len(values) > 900 {
+		if parseErr != nil || len(body) > keyfuncs.MaxBody || len(values) > 900 {
 			return
 		}
 		n, want := 0, ""
@@ -293,14 +286,14 @@ func TestPostFieldAsksForNoMoreOfABodyThanItNeeds(t *testing.T) {
 		opts       []keyfuncs.PostFieldOption
 		want       []int
 	}{
-		{"a form", formType, nil, []int{keyfuncs.DefaultMaxBody + 1}},
-		{"JSON", jsonType, []keyfuncs.PostFieldOption{keyfuncs.MaxBody(100)}, []int{101}},
+		{"a form", formType, nil, []int{keyfuncs.MaxBody + 1}},
+		{"JSON", jsonType, nil, []int{keyfuncs.MaxBody + 1}},
 		{"another type", "application/xml", nil, nil},
 		{"another type, strict", "application/xml", []keyfuncs.PostFieldOption{keyfuncs.Strict()}, []int{1}},
 		{"JSON, forms only", jsonType, []keyfuncs.PostFieldOption{keyfuncs.FormsOnly()}, nil},
 		{"JSON, forms only, strict", jsonType, []keyfuncs.PostFieldOption{keyfuncs.FormsOnly(), keyfuncs.Strict()}, []int{1}},
 	} {
-		r := &measured{request: &request{header: headers("Content-Type", row.kind), body: strings.Repeat("x", keyfuncs.DefaultMaxBody)}}
+		r := &measured{request: &request{header: headers("Content-Type", row.kind), body: strings.Repeat("x", keyfuncs.MaxBody)}}
 		_, _ = keyfuncs.PostField("username", row.opts...)(nil, r)
 		if !slices.Equal(r.asked, row.want) {
 			t.Errorf("%s: asks for %v bytes, want %v", row.name, r.asked, row.want)
@@ -376,38 +369,12 @@ func Test1000FieldsAreReadAnd1001AreRefused(t *testing.T) {
 
 // A body that is one byte longer is not read.
 func TestABodyOfExactlyMaxBodyBytesIsRead(t *testing.T) {
-	for _, length := range []int{keyfuncs.DefaultMaxBody, 100, 15} {
-		opts := []keyfuncs.PostFieldOption{keyfuncs.Strict()}
-		if length != keyfuncs.DefaultMaxBody {
-			opts = append(opts, keyfuncs.MaxBody(length))
-		}
-		f := keyfuncs.PostField("username", opts...)
-		body := "username=alice&" + strings.Repeat("x", length-len("username=alice&"))
-		check(t, "just the length", f, formRequest(body), "alice")
-		lenient := keyfuncs.PostField("username", keyfuncs.MaxBody(length))
-		check(t, "just the length, not strict", lenient, formRequest(body), "alice")
-		check(t, "one more byte, not strict", lenient, formRequest(body+"x"), "")
-		check(t, "one more byte", f, formRequest(body+"x"), bad)
-	}
-	if got := keyOf(t, keyfuncs.PostField("username", keyfuncs.MaxBody(1)), formRequest("username=alice")); got != "" {
-		t.Errorf("one byte of a body: %q", got)
-	}
-}
-
-func TestRangesOfOptions(t *testing.T) {
-	for _, bytes := range []int{1, 1 << 30} {
-		keyfuncs.PostField("f", keyfuncs.MaxBody(bytes))
-	}
-	for _, bytes := range []int{-1, 0, 1<<30 + 1} {
-		func() {
-			defer func() {
-				if recover() == nil {
-					t.Errorf("MaxBody(%d) does not panic", bytes)
-				}
-			}()
-			keyfuncs.PostField("f", keyfuncs.MaxBody(bytes))
-		}()
-	}
+	strict, lenient := keyfuncs.PostField("username", keyfuncs.Strict()), keyfuncs.PostField("username")
+	body := "username=alice&" + strings.Repeat("x", keyfuncs.MaxBody-len("username=alice&"))
+	check(t, "just the length", strict, formRequest(body), "alice")
+	check(t, "just the length, not strict", lenient, formRequest(body), "alice")
+	check(t, "one more byte, not strict", lenient, formRequest(body+"x"), "")
+	check(t, "one more byte", strict, formRequest(body+"x"), bad)
 }
 
 // A path that ends with the JSONPath is the field too, because binders fill embedded structs.
@@ -429,11 +396,6 @@ func TestJSONPathMatchesLongerAndShorterPathsInQueryAndForm(t *testing.T) {
 
 func formRequest(body string) *request {
 	return &request{header: headers("Content-Type", formType), body: body}
-}
-
-func ExampleMaxBody() {
-	show(keyfuncs.PostField("username", keyfuncs.MaxBody(1<<20)), formRequest("username=alice"))
-	// Output: "alice" <nil>
 }
 
 func ExampleRequireValue() {

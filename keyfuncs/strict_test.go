@@ -55,7 +55,7 @@ func TestStrict(t *testing.T) {
 		{"a part that cannot be decoded", multipartType, "--XX\r\nContent-Disposition: form-data; name=a\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n\x01\r\n" + part(`name="username"`, "alice") + "--XX--\r\n", bad},
 		{"a name that is no text", jsonType, `{"username":"alice",1:2}`, bad},
 		{"a value that is missing", jsonType, `{"username":}`, bad},
-		{"a long body", formType, "username=alice&pad=" + strings.Repeat("x", keyfuncs.DefaultMaxBody), bad},
+		{"a long body", formType, "username=alice&pad=" + strings.Repeat("x", keyfuncs.MaxBody), bad},
 	} {
 		r := &request{header: http.Header{}, body: row.body}
 		if row.contentType != "" {
@@ -269,36 +269,6 @@ func TestStrictRefusesWhatOtherDecodersRead(t *testing.T) {
 	check(t, "the path in the query beside a form", path, &request{rawQuery: "user.name=victim", header: headers("Content-Type", formType), body: "user=d1"}, bad)
 }
 
-// collides has, for json-iterator, the same hash as username.
-const collides = "ypdwjv_{t}7{5\xf18w"
-
-func TestNamesWithTheSameJSONIteratorHashAreTheField(t *testing.T) {
-	f := keyfuncs.PostField("username", keyfuncs.Strict())
-	for _, row := range []struct{ name, body, want string }{
-		{"both", `{"username":"decoy","` + collides + `":"victim"}`, bad},
-		{"both, the other way round", "{ \"a\" : 1 ,\n \"" + collides + `" : "victim" , "username":"decoy"}`, bad},
-		{"in capitals", `{"username":"decoy","` + strings.ToUpper(collides[:13]) + collides[13:] + `":"victim"}`, bad},
-		{"with an escape", `{"username":"decoy","\u0079` + collides[1:] + `":"victim"}`, "decoy"}, // hashed by characters
-		{"with the escape of a letter behind the other bytes", `{"username":"decoy","` + collides[:len(collides)-1] + `\u0077":"victim"}`, bad},
-		{"all of it by characters", `{"username":"decoy","\u0079` + strings.Replace(collides[1:], "\xf1", `\u00f1`, 1) + `":"victim"}`, bad},
-		{"by itself", `{"` + collides + `":"victim"}`, "victim"},
-		{"another name", `{"username":"decoy","` + collides[1:] + `":"victim"}`, "decoy"},
-		{"the name with an escape", `{"username":"decoy","user\u006eame":"victim"}`, bad},
-		{"a name without letters", `{"username":"decoy","":"victim","\\":1}`, "decoy"},
-	} {
-		check(t, row.name, f, &request{header: headers("Content-Type", jsonType), body: row.body}, row.want)
-	}
-	// A name with the same text appended has the same hash again.
-	letters := keyfuncs.PostField("username@`az[{", keyfuncs.Strict())
-	for suffix, want := range map[string]string{"@`az[{": bad, "@`AZ[{": bad, "``az[{": "decoy", "@@az[{": "decoy", "@`az{{": "decoy", "@`az[[": "decoy"} {
-		check(t, "in capitals: "+suffix, letters, &request{header: headers("Content-Type", jsonType), body: "{\"username@`az[{\":\"decoy\",\"" + collides + suffix + `":"victim"}`}, want)
-	}
-	list := keyfuncs.PostField("username[]", keyfuncs.Strict())
-	check(t, "with brackets", list, &request{header: headers("Content-Type", jsonType), body: `{"username[]":"decoy","` + collides + `[]":"victim"}`}, bad)
-	flat := keyfuncs.PostField("username", keyfuncs.JSONPath("credentials", "username"), keyfuncs.Strict())
-	check(t, "inside", flat, &request{header: headers("Content-Type", jsonType), body: `{"credentials":{"username":"decoy","` + collides + `":"victim"}}`}, bad)
-}
-
 // If the handler has a struct or a map for the other field, Gin reads its value as JSON.
 func TestStrictRefusesTheNameInTheJSONOfAnotherField(t *testing.T) {
 	f := keyfuncs.PostField("username", keyfuncs.Strict())
@@ -309,7 +279,6 @@ func TestStrictRefusesTheNameInTheJSONOfAnotherField(t *testing.T) {
 		{"deeper", `{"a":{"b":[{"c":null,"username":"victim"}]}}`, bad},
 		{"before an error", `{"username":"victim",`, bad},
 		{"in other letters", "{\"u\u017fername\":\"victim\"}", bad},
-		{"by its hash", `{"` + collides + `":"victim"}`, bad},
 		{"as a value", `{"a":"username","b":["username",{"c":"username"}]}`, "decoy"},
 		{"behind an error", `{"a":,"username":"victim"}`, "decoy"},
 		{"behind the object", `{"a":1} {"username":"victim"}`, "decoy"},

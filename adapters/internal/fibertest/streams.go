@@ -65,7 +65,7 @@ const formType = "application/x-www-form-urlencoded"
 // streaming serves an application that takes bodies of at most 100 kB and echoes them. The limiter
 // reads the body of every request.
 func streaming(t *testing.T, serve Serve) string {
-	key := keyfuncs.PostField("username", keyfuncs.MaxBody(1000))
+	key := keyfuncs.PostField("username")
 	return serve(t, App{BodyLimit: 100_000, Path: "/", Limiter: limiter(key, core.MaxQuota), Handler: echo})
 }
 
