@@ -60,7 +60,7 @@ func ClientIP(opts ...ClientIPOption) core.KeyFunc {
 // to IPv6Prefix, except link-local addresses. The key of a peer without an IP address is
 // "unknown".
 //
-// The log of the limiter (see [core.Config]) gets one line if, in one of the first 1,000
+// The log of the limiter (see [core.Config]) gets one line if, in one of the first 64
 // requests, a peer that is not listed sends a header in which proxies write addresses: the peer is a
 // proxy of yours, whose clients all share one limit, or a client has made the header up. It gets one if the peer
 // has no port: a middleware before the limiter has put a header into the address's place.
@@ -320,7 +320,7 @@ var forwardedHeaders = []string{
 }
 
 const (
-	firstLooks = 1000    // the number of requests whose headers ignore reads
+	firstLooks = 64      // the number of requests whose headers ignore reads
 	told       = 1 << 31 // looked after ignore has written its line
 )
 
