@@ -84,6 +84,24 @@ func TestInFlight(t *testing.T) {
 	r.held(0)
 }
 
+// A denied address takes no slot, and gets its own answer while all slots are held.
+func TestInFlightOfADeniedAddress(t *testing.T) {
+	s, err := policy.Parse("limits.yaml", []byte("policies: [{name: a, in-flight: 1, deny: [10.0.0.0/8]}]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close() //nolint:errcheck // the test is over
+	r := running{t, s}
+	end := r.begin("/", true)
+	q := floodgatetest.NewRequest("GET", "/", floodgatetest.From("10.0.0.1"))
+	if d := s.Check(q); d.Allowed || s.Deny(q, d).Status != 403 {
+		t.Errorf("a denied address: %v", d)
+	}
+	r.held(1)
+	end()
+	r.held(0)
+}
+
 // Slots stay held when the file changes, and a changed number is in force at once.
 func TestInFlightOfAChangedFile(t *testing.T) {
 	s, err := policy.Parse("limits.yaml", []byte("policies: [{name: a, in-flight: 1}]"))
