@@ -263,7 +263,6 @@ func (c *session) askQuotas(r Request, rule *compiledRule) ([]int64, answer) {
 			err = fmt.Errorf("quota of rule %q, limit %q: %w", rule.Name, l.Name, err)
 		}
 		if said := c.note(ruleFailure, rule.Name, err); said != given {
-			c.quotas = c.quotas[:first]
 			return nil, said
 		}
 		c.quotas = append(c.quotas, q)

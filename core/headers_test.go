@@ -121,6 +121,10 @@ func TestRetryAfterOfADecisionThatAnotherCheckerHasChanged(t *testing.T) {
 	if got := headerText(d); !strings.Contains(got, "Ratelimit: \"b\";r=4;t=60\n") || !strings.Contains(got, "Retry-After: 7\n") {
 		t.Error(got)
 	}
+	d.RetryAfter = 0
+	if got := headerText(d); !strings.Contains(got, "Retry-After: 1\n") {
+		t.Error(got)
+	}
 }
 
 // Retry-After is that of the limit that denies, which need not be the last in RateLimit.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -399,4 +400,15 @@ func (e *evictions) reconfigure() {
 		e.t.Fatal(err)
 	}
 	e.checkHeld()
+}
+
+// A new key may move the slots of the other keys of its take.
+func TestAKeyIsChargedBesideNewOnes(t *testing.T) {
+	l := newLimiter(t, oneRule(core.PerHour(1_000_000)), newClock())
+	for i := range 50_000 {
+		d, err := l.Take(t.Context(), 1, core.Hit{Rule: "r", Key: strconv.Itoa(i)}, core.Hit{Rule: "r", Key: "known"})
+		if err != nil || !d.Allowed || d.Remaining != int64(999_999-i) {
+			t.Fatalf("take %d: %v, %v", i, d, err)
+		}
+	}
 }

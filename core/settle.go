@@ -47,12 +47,8 @@ func (l *Limiter) Adjust(ctx context.Context, d Decision, cost int64) error {
 		return nil
 	}
 	settled := d.rest != nil && d.rest.settled.Load()
-	switch {
-	case d.hits:
-	case !settled && cost > 0:
+	if !d.hits && !settled && cost > 0 {
 		d.SetCost(cost)
-		return nil
-	case settled && !d.Estimated():
 		return nil
 	}
 	if !d.ended.CompareAndSwap(false, true) {

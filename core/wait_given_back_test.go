@@ -405,8 +405,9 @@ func TestRequestsThatNeedTheirBodyWait(t *testing.T) {
 			b, err := r.Body(10)
 			return append(dst, b...), err
 		}
-		l := newLimiter(t, core.Config{MaxWait: 3 * time.Second, Rules: []core.Rule{
-			{Name: "ip", Key: static("k"), Limits: []core.Limit{{Quota: 1, Window: 2 * time.Second, Algorithm: core.FixedWindow}}},
+		l := newLimiter(t, core.Config{Rules: []core.Rule{
+			{Name: "site", Key: static("k"), Limits: []core.Limit{core.PerHour(100)}}, // it denies nothing, and lets nothing wait
+			{Name: "ip", Key: static("k"), Limits: []core.Limit{{Quota: 1, Window: 2 * time.Second, Algorithm: core.FixedWindow}}, MaxWait: 3 * time.Second},
 			{Name: "name", Key: field, Limits: []core.Limit{core.PerHour(100)}},
 		}}, nil)
 		for i := range 2 {
