@@ -14,7 +14,7 @@ import (
 )
 
 // patience is how long a program of a document may take: it has to end by itself. Tests change it.
-var patience = 20 * time.Second
+var patience = time.Minute
 
 // RunPrograms runs the programs, a few at a time, and compares what they print.
 func (w *Workspace) RunPrograms(ctx context.Context) []Problem {

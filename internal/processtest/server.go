@@ -40,7 +40,7 @@ type Server struct {
 }
 
 // startWithin is how long a server may take until it answers.
-const startWithin = 20 * time.Second
+const startWithin = time.Minute
 
 // Serve starts a server at a free address of the loopback interface, waits until
 // it answers, and stops it when the test ends.
