@@ -33,6 +33,27 @@ func TestAReplyThatHasComeIsUsed(t *testing.T) {
 	}
 }
 
+// A call is not sent after its deadline, unless it was sent before. After a reply which proves that
+// it has not run it can be withdrawn, if the client does not gather commands.
+func TestWhenACallIsSent(t *testing.T) {
+	now := time.Now()
+	for _, gathers := range []bool{false, true} {
+		s := New(nil)
+		s.gathers = gathers
+		c := s.newCall(operation{context.Background(), now}, verbTake, nil)
+		if c.send(now.Add(time.Nanosecond)) || !c.gone() || c.send(now) {
+			t.Error("it is sent after its deadline")
+		}
+		c = s.newCall(operation{context.Background(), now}, verbTake, nil)
+		if !c.send(now) || !c.send(now.Add(time.Nanosecond)) || c.withdraw() {
+			t.Error("a redirect after its deadline withdraws a call that was sent")
+		}
+		if c.ranNot(); c.sent() != gathers || c.withdraw() == gathers {
+			t.Errorf("gathers %t: after a reply that it has not run, it counts as sent: %t", gathers, c.sent())
+		}
+	}
+}
+
 // A call that is withdrawn when its command has been made, and not yet been written,
 // is not charged, and the others of the command are.
 func TestACallIsWithdrawnFromItsCommand(t *testing.T) {

@@ -208,6 +208,27 @@ func TestAFailoverKeepsWhatWasReplicated(t *testing.T) {
 	}
 }
 
+// A take that fails when others have been taken already gives these back.
+func TestATakeThatFailsHalfwayIsGivenBack(t *testing.T) {
+	t.Parallel()
+	cluster, client := newCluster(t)
+	keys := keysOn(cluster, t.Name())
+	client.AddHook(before("take", stored(t, keys[2]), refuse))
+	b := bind(t, client, hourly, redisstore.Timeout(patience))
+	batch := &core.Batch{}
+	for _, k := range keys {
+		batch.Items = append(batch.Items, one(k, 1, 1).Items...)
+	}
+	err := storetest.Do(t.Context(), b, core.OpTake, batch)
+	var e *redisstore.Error
+	if !errors.Is(err, errRefused) || !errors.As(err, &e) || e.Unknown || errors.Is(err, core.ErrNotCharged) {
+		t.Errorf("error %v, want that of the hook, which does not say that nothing was charged", err)
+	}
+	for _, k := range keys {
+		processtest.WaitFor(t, "what was taken to be given back", func() bool { return charged(t, b, k) == 0 })
+	}
+}
+
 // Between the look at the last of several keys in different slots and its take,
 // somebody else uses it up: what was taken of the others is given back before the
 // decision is made, and the results say so. If one key cannot be given back, the others are all the same.
