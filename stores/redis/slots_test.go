@@ -171,8 +171,8 @@ func (s *setup) releaseIsLost() {
 
 // The slot is free after a lease, and not before.
 func (s *setup) releaseNeverArrives() {
-	release, _ := s.acquire(s.troubled)
 	began := time.Now()
+	release, _ := s.acquire(s.troubled)
 	s.proxy.Stall()
 	release()
 	for n := s.left(); n != slots; n = s.left() {
@@ -373,10 +373,10 @@ func TestSlotsEndWithTheirLease(t *testing.T) {
 	t.Parallel()
 	client := newClient(t, redistest.Start(t).Addr)
 	s := redisstore.New(client, redisstore.Timeout(patience))
+	began := time.Now()
 	if _, ok, err := s.AcquireSlot(t.Context(), "l", inflight.Slot{Key: "k", ID: 1}, 1, time.Second); !ok || err != nil {
 		t.Fatal(ok, err)
 	}
-	began := time.Now()
 	processtest.WaitFor(t, "the slot to be free", func() bool {
 		_, ok, err := s.AcquireSlot(t.Context(), "l", inflight.Slot{Key: "k", ID: 2}, 1, time.Second)
 		return ok && err == nil
