@@ -18,23 +18,21 @@ type Rule struct {
 	// Config.Name and is unique in the limiter. A limiter's only rule may have none, which
 	// means "default".
 	Name string
-	// Key returns the key of a request: see package keyfuncs. nil: the rule is only for Take
-	// and other methods that name a [Hit].
+	// Key returns the key of a request: see package keyfuncs. nil: the rule is only for methods
+	// that name a [Hit].
 	Key KeyFunc
 	// Limits all apply to each key: 1 to MaxLimits. No two have the same algorithm, window,
 	// precision, alignment and time zone.
 	Limits []Limit
-	// Cost returns the hits that a request costs in this rule, in place of [Hooks].Cost, with
-	// the same errors. It is called twice if it reads the body. The handler can settle the real
-	// cost later: see [Decision.SetCost]. nil: Hooks.Cost, which SetCost does not settle.
+	// Cost returns the hits that a request costs in this rule, in place of [Hooks].Cost. The
+	// handler can settle the real cost later: see [Decision.SetCost]. nil: Hooks.Cost, which
+	// SetCost does not settle.
 	Cost func(Request) (int64, error)
 	// Quota returns the quota of a request for one limit, in place of Limit.Quota, such as that
 	// of a customer's plan: 0 to MaxQuota (for a SlidingLog to MaxLogQuota), or [Unlimited].
-	// The burst of a TokenBucket changes in proportion. Counts stay when the quota changes.
-	//
-	// Quota is called for each limit of the rule, concurrently for different requests, and
-	// twice if it reads the body. An error that wraps ErrBadRequest means what it means for a
-	// [KeyFunc]. Another error or an invalid quota makes the answer 503. nil: Limit.Quota.
+	// The burst of a TokenBucket changes in proportion. Counts stay when the quota changes. Quota
+	// is called as a [KeyFunc] is, for each limit of the rule; SkipRule and an invalid quota make
+	// the answer 503. nil: Limit.Quota.
 	Quota func(Request, Limit) (int64, error)
 	// MaxWait replaces Config.MaxWait for this rule. 0: Config.MaxWait.
 	MaxWait time.Duration
@@ -57,30 +55,27 @@ const (
 // Config configures a [Limiter].
 type Config struct {
 	// Name names the limiter in decisions, and its counters in the store: 1 to 64 of the
-	// characters A-Z a-z 0-9 _ . -. Limiters that share a store need different names. Empty
-	// means "default", and is an error with a shared store.
+	// characters A-Z a-z 0-9 _ . -, different from other limiters in the store. Empty means
+	// "default", and is an error with a shared store.
 	Name string
 	// Rules are decided on together: a request is charged to all that apply, or to none. 1 to
 	// MaxRules.
 	Rules []Rule
 	// RulesFor appends the indexes of the rules that apply to a request to dst, in ascending
-	// order, and returns the longer slice. The other rules cost the request nothing. It is
-	// called as a [KeyFunc] is, and its errors mean the same. nil: all rules; their key
-	// functions may return [SkipRule].
+	// order, and returns the longer slice. It is called as a [KeyFunc] is, and its errors mean
+	// the same. nil: all rules; their key functions may return [SkipRule].
 	RulesFor func(dst []int, r Request) ([]int, error)
 	// Store holds the counters. nil: a new [Memory].
 	Store Store
-	// DenyUnreadable denies keys whose stored value the Store cannot read: see [StoreRule]. Set
-	// it if the limiter guards secrets.
+	// DenyUnreadable denies keys whose stored value the Store cannot read: see [StoreRule].
 	DenyUnreadable bool
 	// Hooks change what the limiter does. nil: [DefaultHooks].
 	Hooks Hooks
 	// Headers chooses the rate limit headers of responses. 0: HeadersDraft10.
 	Headers Headers
 	// Log gets a line if a store, a function of a rule or a hook fails: at most one a second of
-	// each kind, with the number left out. It warns once if a configuration cannot work as
-	// meant, such as if no request of a rule has a key. Lines have the texts of errors, but no
-	// keys. nil: slog.Default().
+	// each kind, with the number left out. It warns once if no request of a rule has a key. Lines
+	// have the texts of errors, but no keys. nil: slog.Default().
 	Log *slog.Logger
 	// Observer sees every decision: see [ObserverFuncs]. nil: none.
 	Observer Observer
@@ -89,10 +84,8 @@ type Config struct {
 	// Responses have the limiter's headers: set HeadersOff to hide them. See [Decision].DryRun.
 	DryRun bool
 	// MaxWait is how long Check lets a denied request wait for its turn: 0 (not at all), or
-	// MinWindow to MaxWindow. [Limiter.Wait] describes the order, and which requests are denied
-	// at once. A rule without MaxWait denies at the request's turn. A client that leaves is
-	// charged nothing. A DryRun never waits. The Shutdown of a server waits for waiting
-	// requests.
+	// MinWindow to MaxWindow. [Limiter.Wait] describes the order. A client that leaves is charged
+	// nothing. A DryRun never waits. The Shutdown of a server waits for waiting requests.
 	MaxWait time.Duration
 	// MaxWaiters is the most requests in this process that wait for one key of a rule: 1 to
 	// 1,000,000. 100 times as many wait for all keys of the limiter. One more is denied at once.

@@ -27,6 +27,9 @@
 //	Block, Grant      deny a key for a time, or give it extra hits
 //	Reset, ResetAll   forget a key, or all keys
 //
+// The number of requests that run at a time is limited by package
+// github.com/floodgate-go/floodgate/inflight.
+//
 // # The algorithms
 //
 // Times are whole microseconds. A hit leaves a window when it is Window old.
@@ -42,13 +45,10 @@
 //	sliding_log       L times              L           2 L
 //	token_bucket      16 bytes             B + L       B + 2 L
 //
-// The number of requests that run at a time is limited by package
-// github.com/floodgate-go/floodgate/inflight.
-//
 // The last column is for processes that share a store and whose clocks differ by
 // less than W. A clock that is behind decides at the time of the counter. A
-// counter W or more ahead of the clock is moved back to now, so that a step of a
-// clock denies a key for at most W longer.
+// counter W or more ahead of the clock is moved back to now: a step of a clock
+// denies a key for at most W longer.
 //
 // RetryAfter is exact: without other hits, a request is denied a microsecond
 // earlier and allowed then. Denied requests change nothing.
@@ -56,11 +56,10 @@
 // # The code
 //
 // Read it in this order: limit, config, request and hooks are what a program writes; limiter
-// has New and the methods without requests; check decides on a request; session is the working
-// memory of one decision; decision, headers and denial are its result; settle is what comes
-// after the handler; wait has the lines of waiting requests; store is the contract of stores,
-// and memory the store in the process. A snapshot is one configuration of a limiter. A decision
-// on several limits has what its fields cannot hold in a rest.
+// has New and the methods without requests; check decides on a request, with a session as
+// working memory; decision, headers and denial are the result; settle comes after the handler;
+// wait has the lines of waiting requests; store is the contract of stores, memory the store in
+// the process. A snapshot is one configuration of a limiter.
 //
 // # Stores
 //

@@ -8,9 +8,8 @@ var (
 	// once of a rule that skips its first hundred requests, unless the error wraps SkipRule.
 	SkipRule = errors.New("floodgate: the rule does not apply to this request") //nolint:staticcheck // named as fs.SkipDir is: an answer, not a failure
 
-	// ErrBadRequest is the error of a KeyFunc or hook that finds the request at fault. The
-	// answer is 400, or 429 if another key of the request is over a limit. See
-	// [BadRequestError].
+	// ErrBadRequest is the error of a KeyFunc or hook that finds the request at fault: the answer
+	// is 400, or 429 if another key is over a limit. See [BadRequestError].
 	ErrBadRequest = errors.New("floodgate: bad request")
 
 	// ErrConfig is wrapped by every error about a configuration.
@@ -22,37 +21,31 @@ var (
 	// ErrNegativeCost is the error for a cost below zero.
 	ErrNegativeCost = errors.New("floodgate: negative cost")
 
-	// ErrWaitTooLong is the error of [Limiter.Wait] if the wait would never end, or not before
-	// the context. Nothing was charged.
+	// ErrWaitTooLong is the error of [Limiter.Wait] if the wait would not end before the context.
 	ErrWaitTooLong = errors.New("floodgate: the wait is too long")
 
-	// ErrLineFull is the error of [Limiter.Wait] if Config.MaxWaiters requests wait. Nothing
-	// was charged.
+	// ErrLineFull is the error of [Limiter.Wait] if Config.MaxWaiters requests wait.
 	ErrLineFull = errors.New("floodgate: too many requests are waiting")
 
-	// ErrBodyRead is the error of [Request].Body if a middleware has read the body before the
-	// limiter. The limiter must come first.
+	// ErrBodyRead is the error of [Request].Body if a middleware before the limiter has read it.
 	ErrBodyRead = errors.New("floodgate: the body was read by a middleware before the limiter")
 
 	// ErrDamaged is the error of an operation on a stored counter that is damaged. Other keys
-	// are not affected. Package stores/resilient decides the request as if the store had
-	// failed, and keeps using the store.
+	// are not affected.
 	ErrDamaged = errors.New("floodgate: a stored counter is damaged")
 
 	// ErrContended is the error of an operation that too many concurrent changes overtook.
-	// Nothing was charged.
 	ErrContended = errors.New("floodgate: too many others changed the counter meanwhile")
 
-	// ErrNotCharged is the error of an operation of [Counters] if the store is certain that it
-	// charged nothing and will charge nothing: the operation was not sent, or the server
-	// rejected it. The operation may be repeated.
+	// ErrNotCharged is the error of an operation of [Counters] that has charged nothing for
+	// certain: it may be repeated.
 	ErrNotCharged = errors.New("floodgate: nothing was charged")
 
 	// ErrUnsupported is the error of an operation that the store does not know.
 	ErrUnsupported = errors.New("floodgate: not supported")
 
 	// ErrDegraded is the error of Block, Grant, Reset or ResetAll if the store did it in this
-	// process only, until the shared counters answer again. See Decision.Degraded.
+	// process only, because the shared counters do not answer.
 	ErrDegraded = errors.New("floodgate: done in this process only")
 
 	// ErrClosed is the error of an operation on a closed store.

@@ -106,12 +106,10 @@ func (a Algorithm) String() string {
 	return a.meter().String()
 }
 
-// WorstCase returns the most hits that any window of the limit's length can hold, even across
-// the boundary of two windows of its Zone. With quota L and burst B: L for BucketedWindow and
-// SlidingLog, 2 × L for SlidingWindow and FixedWindow, B + L for TokenBucket. A Lockout allows
-// L for each of its shortest waits that fits in the window, and once more. If clocks of processes that share a
-// store differ by d, less than the window, it holds for windows shorter by d. The limit must be
-// valid.
+// WorstCase returns the most hits that any time of the limit's Window can hold: see the package's
+// table. A Lockout allows its quota for each of its shortest waits that fits in the window, and
+// once more. If clocks of processes that share a store differ by d, less than the window, it holds
+// for windows shorter by d. The limit must be valid.
 func (l Limit) WorstCase() int64 {
 	m := newMeter(l)
 	return m.WorstCase()

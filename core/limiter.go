@@ -193,8 +193,8 @@ type Hit struct {
 }
 
 // Take charges cost hits to every counter named, or to none if a limit denies them. A counter
-// named twice is charged once. A cost of 0 is allowed and changes nothing. Without hits, the
-// decision is Allowed with ReasonNoRule.
+// named twice is charged once. A cost of 0 changes nothing. Without hits, the decision is Allowed
+// with ReasonNoRule.
 //
 // The error is nil if the store decided, whether it allowed or denied. Otherwise it wraps
 // ErrUnknownRule, ErrNegativeCost, or ErrConfig for invalid Quotas, or it is the store's. The decision
@@ -278,11 +278,9 @@ func (l *Limiter) look(ctx context.Context, op Op, hitsOf, cost int64, hits []Hi
 	return d, nil
 }
 
-// Grant gives n extra hits, 1 to MaxQuota, to every counter named: a customer may make 50 more
-// requests now. Each limit of the rule forgets its n newest hits, or all if it counts fewer, so
-// a key never has more left than its quota or burst. Hits above the quota go first. A blocked
-// key stays blocked, and a TokenBucket with a quota of 0 forgets nothing. Waiting requests of
-// this process try again at once.
+// Grant gives n hits back, 1 to MaxQuota, to every counter named: see [OpGrant]. A key never has
+// more left than its quota or burst, and a blocked key stays blocked. Waiting requests of this
+// process try again at once.
 //
 // The decision is that of a Peek with cost 0 afterwards. The error wraps ErrConfig if n is out
 // of range or a rule has a limit with a [Lockout], ErrUnknownRule, [ErrUnsupported] or
@@ -313,10 +311,9 @@ func (s *snapshot) grantable(r *compiledRule) error {
 	return nil
 }
 
-// Block denies the counters named for d, in every process that shares the store: a client that
-// misbehaves, or an account under attack. d is 0 to MaxWindow. Until then no hits are left, and
-// RetryAfter is at least the rest of d. A d of 0 or a Reset ends the block. A [Memory] holds at
-// most MaxKeys blocks: those that end last.
+// Block denies the counters named for d, 0 to MaxWindow, in every process that shares the store.
+// Until then no hits are left, and RetryAfter is at least the rest of d. A d of 0 or a Reset ends
+// the block. A [Memory] holds at most MaxKeys blocks: those that end last.
 //
 // The error wraps ErrUnknownRule, ErrConfig if d is out of range, [ErrUnsupported] or
 // [ErrDegraded], or it is the store's.

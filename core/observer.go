@@ -16,8 +16,8 @@ type Observer interface {
 
 // ObserverFuncs are the functions of an [Observer] for one limiter. nil: not called.
 //
-// The limiter calls them concurrently, while a request waits and no lock is held. They must be
-// quick: leave slow work to another goroutine. If a function panics, the request panics.
+// The limiter calls them concurrently, while a request waits and no lock is held: leave slow work
+// to another goroutine. If a function panics, the request panics.
 type ObserverFuncs struct {
 	// Decided is called for each decision, except Peeks. ctx is the request's context, which
 	// may have ended.

@@ -61,14 +61,12 @@ const StatusCanceled = 499
 
 // Outcome is the result of an allowed request.
 type Outcome struct {
-	// Status is the status code that the client saw. It is 101 after a protocol upgrade or a
-	// hijacked connection, and [StatusCanceled] if Canceled is set and the handler did not
-	// panic.
+	// Status is the status code that the client saw: 101 after a protocol upgrade or a hijacked
+	// connection, [StatusCanceled] if Canceled is set and the handler did not panic.
 	Status int
 	// Canceled reports that the request's context ended before the handler began a response:
 	// the client closed the connection (Fiber does not notice), or a timeout ended. A rule that
-	// counts failures must count such a request, or clients could avoid the count by closing
-	// the connection.
+	// counts failures must count it, or clients could avoid the count.
 	Canceled bool
 	// Panicked reports that the handler panicked. Status is then what the client saw, or 500.
 	Panicked bool

@@ -66,9 +66,9 @@ const (
 	// inputs. Hits that have left their window are not given back. No count falls below zero.
 	OpRefund
 	// OpGrant gives each key Cost hits back, 1 to MaxQuota, or all that count now if they are
-	// fewer. The newest go first. A SlidingWindow gives back hits of the current window, then
-	// hits of the previous one until their share has fallen by the rest. Limits with a Lockout
-	// do not change, nor does a block. The results are those of an OpPeek
+	// fewer: those above the quota first, then the newest. A SlidingWindow gives back hits of the
+	// current window, then of the previous one until their share has fallen by the rest. Limits
+	// with a Lockout or a quota of 0 and blocks do not change. The results are those of an OpPeek
 	// with cost 0 afterwards.
 	OpGrant
 	// OpReset removes the counters and blocks of the keys. Costs do not matter.
@@ -147,9 +147,8 @@ type StoreRule struct {
 	Name   string
 	Limits []Limit
 	// DenyUnreadable is what the store does with a stored value that is damaged or in another
-	// format. If true, the key is denied for the shortest window of the rule, then starts anew.
-	// If false, the value counts as absent, and the next charge replaces it. Both are logged,
-	// and neither is an error. A value of a later version of this module is never replaced: its
+	// format: it denies the key for the shortest window of the rule, or, if false, takes the value
+	// as absent. Both are logged. A value of a later version of this module is never replaced: its
 	// key is denied until the value expires.
 	DenyUnreadable bool
 }
@@ -198,9 +197,9 @@ type Item struct {
 	Cost int64
 	// Quotas replace Limit.Quota for this batch, one for each limit in order; nil: the limits'
 	// own. Each is 0 to MaxQuota, for a SlidingLog to MaxLogQuota, or [Unlimited]. A token
-	// bucket's burst changes in proportion, rounded down, and is at least 1. Its debt is paid
-	// off at the quota of the last charge; other counts do not depend on quotas. An Unlimited
-	// limit charges every cost as OpCharge does, and its Result is computed with Limit.Quota.
+	// bucket's burst changes in proportion, rounded down, and is at least 1; its debt is paid off
+	// at the quota of the last charge. An Unlimited limit charges every cost as OpCharge does, and
+	// its Result is computed with Limit.Quota.
 	Quotas []int64
 	// At is the time of the decision by the store's clock, in microseconds since the Unix
 	// epoch. The store sets it.

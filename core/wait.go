@@ -15,19 +15,18 @@ import (
 // allows. The decision is Allowed if the error is nil.
 //
 // In a process, requests for one key of a rule are allowed first come, first served: those of
-// Wait, and those of Check if a MaxWait is configured. Take, Allow and requests that may not
-// wait stand in no line. The first in line asks the store, then again after RetryAfter, and at
-// once if this limiter gives the key hits back (Adjust, Settle, Grant), or if Reset, ResetAll or
-// Block acts on the key. A request with several keys stands in one line at a time: that of the
-// key that denies it longest, behind the requests that wait there already.
+// Wait, and those of Check if a MaxWait is configured. The others stand in no line. The first in
+// line asks the store, then again after RetryAfter, and at once if this limiter changes the key's
+// counters otherwise (Adjust, Settle, Grant, Reset, ResetAll, Block). A request with several keys
+// stands in one line at a time: that of the key that denies it longest.
 //
 // A request that clearly cannot make it is denied at once: RetryAfter is too long, or the hits
 // ahead of it need too many windows. Some others wait until their time is over, and are denied
-// then. The RetryAfter of a denial in line is a lower bound: the store is not asked.
+// then, with a RetryAfter that is a lower bound.
 //
 // The error wraps [ErrWaitTooLong] if ctx would end first or the cost is more than a quota, and
-// [ErrLineFull] if too many are waiting. If ctx ends, the request leaves the line, and the
-// error wraps ctx.Err(). In all these cases, nothing is charged. Other errors are those of Take.
+// [ErrLineFull] if too many are waiting. If ctx ends in line, it wraps ctx.Err(). In all these
+// cases, nothing is charged. Other errors are those of Take.
 func (l *Limiter) Wait(ctx context.Context, cost int64, hits ...Hit) (d Decision, err error) {
 	s := l.current.Load()
 	if s.dryRun || len(hits) == 0 || cost <= 0 { // never denied

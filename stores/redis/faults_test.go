@@ -137,7 +137,7 @@ func TestALostReplyIsChargedOnce(t *testing.T) {
 func TestASwallowedReplyKeepsNobodyWaiting(t *testing.T) {
 	t.Parallel()
 	clients(t, func(t *testing.T, client redisstore.Client, proxy *faultproxy.Proxy, _ *redistest.Server) {
-		const timeout = 200 * time.Millisecond
+		const timeout = time.Second
 		patient := bind(t, client, hourly, redisstore.Timeout(patience))
 		take(t, patient, "k")
 		b, err := redisstore.New(client, redisstore.Timeout(timeout), redisstore.AnotherInstance()).Open("hasty", hourly)
@@ -169,7 +169,7 @@ func TestAFullPoolKeepsNobodyWaiting(t *testing.T) {
 	// The client itself would wait for a connection for an hour.
 	client := redis.NewClient(&redis.Options{Addr: redistest.Start(t).Addr, PoolSize: 1, PoolTimeout: time.Hour})
 	t.Cleanup(func() { _ = client.Close() })
-	b := bind(t, client, hourly, redisstore.Timeout(200*time.Millisecond))
+	b := bind(t, client, hourly, redisstore.Timeout(time.Second))
 	take(t, b, "k")
 	blocked := make(chan struct{})
 	go func() {
@@ -234,7 +234,7 @@ func TestAReplicaRefusesUntilItIsAPrimary(t *testing.T) { versions(t, replicaRef
 
 func replicaRefuses(t *testing.T) {
 	server := redistest.Start(t)
-	b := bind(t, newClient(t, server.Addr), hourly, redisstore.Timeout(300*time.Millisecond))
+	b := bind(t, newClient(t, server.Addr), hourly, redisstore.Timeout(time.Second))
 	take(t, b, "k")
 	server.MustDo("REPLICAOF", "127.0.0.1", "1")
 	err := storetest.Do(t.Context(), b, core.OpTake, one("k", 1, 1))

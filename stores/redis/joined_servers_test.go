@@ -34,7 +34,7 @@ func TestAForgottenScriptIsSentAgainForAll(t *testing.T) {
 
 // The server has become a replica. It becomes a primary again, or not.
 func TestAReplicaRefusesAll(t *testing.T) {
-	c := newCompany(t, 400*time.Millisecond)
+	c := newCompany(t, 2*time.Second)
 	c.travel(func() { c.server.MustDo("REPLICAOF", "127.0.0.1", "1") })
 	c.wg.Wait()
 	c.server.MustDo("REPLICAOF", "NO", "ONE")
@@ -296,7 +296,7 @@ func TestAFailoverUnderLoad(t *testing.T) {
 // The server stops for a while, before it has seen the exchange.
 func TestAServerThatStopsKeepsNobodyWaiting(t *testing.T) {
 	t.Parallel()
-	const timeout = 400 * time.Millisecond
+	const timeout = 2 * time.Second
 	c := newCompany(t, timeout)
 	signal := func(s syscall.Signal) {
 		if err := syscall.Kill(c.server.PID(), s); err != nil {

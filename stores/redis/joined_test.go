@@ -106,11 +106,12 @@ func (c *company) check(want func(error) bool) {
 	for i, batch := range c.batches {
 		err := c.errs[i]
 		var e *redisstore.Error
+		is := errors.As(err, &e)
 		switch {
 		case !want(err):
 			c.t.Errorf("caller %d: error %v", i, err)
-		case err != nil && !errors.As(err, &e):
-			c.t.Errorf("caller %d: error %v is no *Error", i, err)
+		case err != nil && !is:
+			c.t.Fatalf("caller %d: error %v is no *Error", i, err)
 		case errors.Is(err, core.ErrNotCharged) != (err != nil && !e.Unknown):
 			c.t.Errorf("caller %d: error %v contradicts itself", i, err)
 		}
@@ -189,10 +190,10 @@ func TestALateReplyOfManyKeepsNobodyWaiting(t *testing.T) {
 	t.Parallel()
 	for name, strike := range map[string]func(p *faultproxy.Proxy){
 		"swallowed": func(p *faultproxy.Proxy) { p.Fail(faultproxy.Swallow, 1) },
-		"late":      func(p *faultproxy.Proxy) { p.Delay(time.Second) },
+		"late":      func(p *faultproxy.Proxy) { p.Delay(4 * time.Second) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			const timeout = 500 * time.Millisecond
+			const timeout = 2 * time.Second
 			c := newCompany(t, timeout)
 			c.travel(func() { strike(c.proxy) })
 			c.check(of(redisstore.ClassTimedOut, true))
