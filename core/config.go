@@ -79,9 +79,9 @@ type Config struct {
 	Log *slog.Logger
 	// Observer sees every decision: see [ObserverFuncs]. nil: none.
 	Observer Observer
-	// DryRun makes the limiter decide, charge and report as always, and allow every request. Take
-	// and Peek still return the errors of the store.
-	// Responses have the limiter's headers: set HeadersOff to hide them. See [Decision].DryRun.
+	// DryRun makes the limiter decide, charge and report as always, and allow every request; Take
+	// and Peek still return errors. Responses have the limiter's headers: set HeadersOff to hide
+	// them. See [Decision].DryRun.
 	DryRun bool
 	// MaxWait is how long Check lets a denied request wait for its turn: 0 (not at all), or
 	// MinWindow to MaxWindow. [Limiter.Wait] describes the order. A client that leaves is charged
