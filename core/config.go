@@ -55,8 +55,8 @@ const (
 // Config configures a [Limiter].
 type Config struct {
 	// Name names the limiter in decisions, and its counters in the store: 1 to 64 of the
-	// characters A-Z a-z 0-9 _ . -, different from other limiters in the store. Empty means
-	// "default", and is an error with a shared store.
+	// characters A-Z a-z 0-9 _ . -. It is the same in all instances of a limiter; other limiters
+	// of the store need other names. Empty means "default", and is an error with a shared store.
 	Name string
 	// Rules are decided on together: a request is charged to all that apply, or to none. 1 to
 	// MaxRules.
