@@ -126,7 +126,7 @@ func hangingUp(t *testing.T, a Adapter) {
 			return c.Context().Err()
 		}}).Dial(t, direct)
 		for _, kind := range Kinds {
-			ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 			r := c.Do(ctx, kind, []string{""})
 			cancel()
 			if o := w.next(t); r.Code == 0 || !o.Canceled || o.Status != core.StatusCanceled {
