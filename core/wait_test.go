@@ -354,7 +354,7 @@ func TestARequestThatGoesAwayIsChargedNothing(t *testing.T) {
 		cancels[1]() // the head, a Check
 		cancels[4]() // in the line, a Wait
 		synctest.Wait()
-		if d, _ := c.of(1); c.at(1) != 0 || d.Allowed || !errors.Is(d.Err, context.Canceled) || d.Key() != "k" {
+		if d, _ := c.of(1); c.at(1) != 0 || d.Allowed || d.Reason != core.ReasonCanceled || !errors.Is(d.Err, context.Canceled) || d.Key() != "k" {
 			t.Errorf("a Check whose client has gone: %v, %v", d, d.Err)
 		}
 		if d, _ := c.of(4); !errors.Is(d.err, context.Canceled) || errors.Is(d.err, core.ErrWaitTooLong) {
