@@ -88,8 +88,8 @@ type Config struct {
 	// nothing. A DryRun never waits. The Shutdown of a server waits for waiting requests.
 	MaxWait time.Duration
 	// MaxWaiters is the most requests in this process that wait for one key of a rule: 1 to
-	// 1,000,000. 100 times as many wait for all keys of the limiter. One more is denied at once.
-	// 0 means 100.
+	// 1,000,000. At most 100 times as many wait for all keys together. One more is denied at
+	// once. 0 means 100.
 	MaxWaiters int
 }
 
