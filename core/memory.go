@@ -238,9 +238,9 @@ func judge(p *memtable.Place, item *Item, now int64) bool {
 	allowed := true
 	for i := range item.Results {
 		m, w, unlimited := p.Limit(i, item.quota(i))
-		m.Advance(w, now)
+		at, _ := m.Advance(w, now)
 		ok := unlimited || m.Allows(w, now, item.Cost)
-		item.At = max(item.At, m.At(w, now))
+		item.At = max(item.At, at)
 		item.Results[i].Allowed = ok
 		allowed = allowed && ok
 	}

@@ -20,9 +20,7 @@ const (
 type arithmetic interface {
 	words(m *Meter, w []uint64, cost int64) int
 	grow(to, from []uint64)
-	advance(m *Meter, w []uint64, now int64)
-	far(m *Meter, w []uint64, now int64) bool
-	at(m *Meter, w []uint64, now int64) int64
+	advance(m *Meter, w []uint64, now int64) (at int64, far bool)
 	allows(m *Meter, w []uint64, now, cost int64) bool
 	charge(m *Meter, w []uint64, now, cost int64)
 	refund(m *Meter, w []uint64, now, at, reset, cost int64)
@@ -51,7 +49,7 @@ var algorithms = [...]struct {
 	SlidingLog:     {"sliding_log", 3, true, &slidingLog{}},
 	TokenBucket:    {"token_bucket", 4, false, &tokenBucket{}},
 	Lockout:        {"lockout", 5, false, &lockout{}},
-	Calendar:       {"calendar_window", 6, false, &calendarWindow{}},
+	Calendar:       {"calendar_window", 6, false, &fixedWindow{}},
 }
 
 // Algorithms returns all algorithms.

@@ -89,13 +89,16 @@ func (a *bucketedWindow) read(m *Meter, r *Reader) []uint64 {
 	return w
 }
 
-func (*bucketedWindow) advance(m *Meter, w []uint64, now int64) {
+func (*bucketedWindow) advance(m *Meter, w []uint64, now int64) (at int64, far bool) {
 	if len(w) == 0 {
-		return
+		return now, false
 	}
 	newest, k := int64(w[bucketsNewest]), floorDiv(now, m.precision)
-	if k < newest && bucketsTotal(w) > 0 && newest*m.precision-now < m.window {
-		return // the newest bucket is the running one
+	if k < newest && bucketsTotal(w) > 0 {
+		if at = newest * m.precision; at-now < m.window {
+			return at, false // the newest bucket is the running one
+		}
+		far = true
 	}
 	// If the newest is further ahead, the buckets keep their distances, and the
 	// newest becomes the bucket of now.
@@ -108,17 +111,7 @@ func (*bucketedWindow) advance(m *Meter, w []uint64, now int64) {
 		w[bucketsPlace] = w[bucketsPlace]>>32<<32 | place
 		m.addToBucket(w, 0, -m.bucketCount(w, 0))
 	}
-}
-
-func (*bucketedWindow) at(m *Meter, w []uint64, now int64) int64 {
-	if bucketsTotal(w) > 0 {
-		return max(now, int64(w[bucketsNewest])*m.precision)
-	}
-	return now
-}
-
-func (a *bucketedWindow) far(m *Meter, w []uint64, now int64) bool {
-	return a.at(m, w, now)-now >= m.window
+	return now, far
 }
 
 func (*bucketedWindow) allows(m *Meter, w []uint64, _, cost int64) bool {

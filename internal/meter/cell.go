@@ -37,10 +37,6 @@ type inCell struct{ fixedSize }
 
 func (*inCell) words(*Meter, []uint64, int64) int { return cellWords }
 
-func (*inCell) at(_ *Meter, w []uint64, now int64) int64 { return max(now, loadCell(w).t) }
-
-func (*inCell) far(m *Meter, w []uint64, now int64) bool { return loadCell(w).t-now >= m.window }
-
 // append writes a cell: a signed time and two counts.
 func (*inCell) append(_ *Meter, dst []byte, w []uint64) []byte {
 	c := loadCell(w)
@@ -55,19 +51,6 @@ func (*inCell) read(_ *Meter, r *Reader) []uint64 {
 		r.Bad = true
 	}
 	return r.words(c)
-}
-
-// hitsInCell is what the algorithms share that count the hits of one window in a cell.
-type hitsInCell struct{ inCell }
-
-func (*hitsInCell) allows(m *Meter, w []uint64, _, cost int64) bool {
-	return cost <= m.quota-int64(loadCell(w).a)
-}
-
-func (*hitsInCell) grant(_ *Meter, w []uint64, _, n int64) {
-	c := loadCell(w)
-	c.a -= uint32(min(n, int64(c.a)))
-	c.store(w)
 }
 
 func (r *Reader) cell() cell {

@@ -1,12 +1,12 @@
 // Package meter is the arithmetic of the rate limiting algorithms: what a limit
-// allows, what it charges, how long a caller waits. It has no lock and no I/O. The in-process store, the stores that compare and swap, and synced use
-// it; the Redis script stores/redis/script has a twin of each file here.
+// allows, what it charges, how long a caller waits. It has no lock and no I/O. The
+// in-process store, the stores that compare and swap, and synced use it. The
+// script of stores/redis has a twin of each algorithm.
 //
 // Each algorithm has a file of its own, with a type that implements arithmetic:
 //
 //	append      the state's bytes in a stored value; read reads them
 //	advance     bring the state to the time of a decision, and drop what has left the window
-//	far, at     whether the state's time is too far ahead, and the time of a decision
 //	allows      whether a cost is allowed
 //	charge      add hits
 //	wait        how long until a cost is allowed

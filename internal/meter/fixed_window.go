@@ -9,25 +9,68 @@ package meter
 // the same formula. A window is [start, start + length): a hit at its end opens
 // the next one.
 //
-// The state is a cell: t is the start, a the hits.
+// A Calendar is a fixed window, too: the day, the week from Monday or the month
+// of a time zone, from its first instant to the first instant of the next one
+// (see civil.go).
+//
+// The state is a cell: t is the start, a the hits, and b, of a Calendar, the
+// length of the window in seconds. So the state of a Calendar says by itself
+// when it ends, also to a program whose time zone database differs.
 
-type fixedWindow struct{ hitsInCell }
+type fixedWindow struct{ inCell }
 
-func (*fixedWindow) advance(m *Meter, w []uint64, now int64) {
-	switch c := loadCell(w); {
-	case c == cell{}:
-	case now >= c.t+m.window:
-		cell{}.store(w)
-	case c.t-now >= m.window: // only a step of the clock explains it
-		c.t = m.anchor(now)
-		c.store(w)
+// opened returns the window that a first hit at now opens.
+func (m *Meter) opened(now int64) cell {
+	if m.calendar != nil {
+		start, length := m.calendar.window(now)
+		return cell{t: start, b: length}
 	}
+	return cell{t: m.anchor(now)}
+}
+
+// end returns the end of a window.
+func (c cell) end(m *Meter) int64 {
+	if m.calendar != nil {
+		return c.t + int64(c.b)*microsecond
+	}
+	return c.t + m.window
+}
+
+func (*fixedWindow) advance(m *Meter, w []uint64, now int64) (at int64, far bool) {
+	c := loadCell(w)
+	switch {
+	case c == cell{}:
+	case now >= c.end(m):
+		cell{}.store(w)
+	case c.far(m, now): // only a step of the clock explains it
+		open := m.opened(now)
+		open.a = c.a
+		open.store(w)
+		return now, true
+	default:
+		return max(now, c.t), false
+	}
+	return now, false
+}
+
+// far reports whether the window begins a whole window after now. The windows of a Calendar
+// are not equally long: it is also far if it begins later than the one after now's.
+func (c cell) far(m *Meter, now int64) bool {
+	if m.calendar == nil || c.t <= now {
+		return c.t-now >= m.window
+	}
+	open := m.opened(now)
+	return c.t > open.end(m) || c.t-now >= open.end(m)-open.t
+}
+
+func (*fixedWindow) allows(m *Meter, w []uint64, _, cost int64) bool {
+	return cost <= m.quota-int64(loadCell(w).a)
 }
 
 func (*fixedWindow) charge(m *Meter, w []uint64, now, cost int64) {
 	c := loadCell(w)
 	if c == (cell{}) {
-		c.t = m.anchor(now)
+		c = m.opened(now)
 	}
 	c.a = addCount(c.a, cost)
 	c.store(w)
@@ -38,7 +81,7 @@ func (*fixedWindow) wait(m *Meter, w []uint64, now, cost int64) int64 {
 	if int64(c.a)+cost <= m.quota {
 		return 0
 	}
-	return c.t + m.window - now
+	return c.end(m) - now
 }
 
 func (*fixedWindow) outlook(m *Meter, w []uint64, now int64) (left, reset, more int64) {
@@ -46,20 +89,44 @@ func (*fixedWindow) outlook(m *Meter, w []uint64, now int64) (left, reset, more 
 	if c.a == 0 {
 		return m.quota, 0, 0
 	}
-	end := c.t + m.window - now
+	end := c.end(m) - now
 	return max(0, m.quota-int64(c.a)), end, end
 }
 
 // refund takes hits of the time at out of the window, if it is in it.
 func (*fixedWindow) refund(m *Meter, w []uint64, _, at, _, cost int64) {
-	if c := loadCell(w); at >= c.t && at < c.t+m.window {
+	if c := loadCell(w); at >= c.t && at < c.end(m) {
 		c.a -= uint32(min(cost, int64(c.a)))
 		c.store(w)
 	}
 }
 
-func (*fixedWindow) expiry(m *Meter, w []uint64) int64 { return loadCell(w).t + m.window }
+func (*fixedWindow) grant(_ *Meter, w []uint64, _, n int64) {
+	c := loadCell(w)
+	c.a -= uint32(min(n, int64(c.a)))
+	c.store(w)
+}
+
+func (*fixedWindow) expiry(m *Meter, w []uint64) int64 { return loadCell(w).end(m) }
 
 func (*fixedWindow) worstCase(m *Meter) int64 { return 2 * m.quota }
 
-func (*fixedWindow) lifetime(m *Meter) int64 { return m.window }
+func (*fixedWindow) lifetime(m *Meter) int64 {
+	if m.calendar != nil {
+		return m.window + longestChange
+	}
+	return m.window
+}
+
+// read reads a cell. No window of a Calendar lasts longer than its nominal length and what a
+// change of the clock adds to it.
+func (a *fixedWindow) read(m *Meter, r *Reader) []uint64 {
+	if m.calendar == nil {
+		return a.inCell.read(m, r)
+	}
+	c := r.cell()
+	if c.a > MaxCount || c != (cell{}) && (c.b == 0 || int64(c.b)*microsecond > a.lifetime(m)) {
+		r.Bad = true
+	}
+	return r.words(c)
+}

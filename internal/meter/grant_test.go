@@ -102,7 +102,7 @@ func TestARefundOfTheNextWindowsFirstInstant(t *testing.T) {
 	for _, row := range []struct {
 		at   int64
 		want uint32
-	}{{c.t - 1, 3}, {c.t, 2}, {c.end() - 1, 2}, {c.end(), 3}} {
+	}{{c.t - 1, 3}, {c.t, 2}, {c.end(&m) - 1, 2}, {c.end(&m), 3}} {
 		c.store(w)
 		m.Refund(w, now0, row.at, 0, 1)
 		if got := loadCell(w).a; got != row.want {

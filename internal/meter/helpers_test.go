@@ -54,3 +54,17 @@ func zone(t testing.TB, name string) *time.Location {
 	}
 	return z
 }
+
+// timeOf returns the time of a state, which is not that of a token bucket, 0 if it has none.
+func timeOf(m *Meter, w []uint64) int64 {
+	switch m.algorithm {
+	case BucketedWindow:
+		return int64(w[bucketsNewest]) * m.precision
+	case SlidingLog:
+		return int64(*logHit(w, logLen(w)-1))
+	case Lockout:
+		return loadLockout(w).start
+	default:
+		return loadCell(w).t
+	}
+}

@@ -96,31 +96,25 @@ func (*lockout) read(_ *Meter, r *Reader) []uint64 {
 	return w
 }
 
-func (a *lockout) advance(m *Meter, w []uint64, now int64) {
+// advance calls the state far if the window, or the last wait, began a window or more ahead of
+// now.
+func (*lockout) advance(m *Meter, w []uint64, now int64) (at int64, far bool) {
 	c := loadLockout(w)
-	if a.far(m, w, now) { // only a step of the clock explains it
+	if far = c.start-now >= m.window || c.until-now >= c.last(m)+m.window; far { // only a step of the clock explains it
 		c.start = min(c.start, now)
 		c.until = min(c.until, now+c.last(m))
 	}
-	if !c.locked(now) {
-		now = max(now, c.start)
-		if c.start < c.until || now >= c.start+m.window {
+	if at = max(now, c.start); !c.locked(now) {
+		if c.start < c.until || at >= c.start+m.window {
 			c.start, c.count = 0, 0
 		}
-		if c.left(m, now) == 0 {
+		if c.left(m, at) == 0 {
 			c.strikes, c.until = 0, 0
 		}
+		at = max(now, c.start)
 	}
 	c.store(w)
-}
-
-func (*lockout) at(_ *Meter, w []uint64, now int64) int64 { return max(now, loadLockout(w).start) }
-
-// far reports whether the window, or the last wait, began a window or more
-// ahead of now.
-func (*lockout) far(m *Meter, w []uint64, now int64) bool {
-	c := loadLockout(w)
-	return c.start-now >= m.window || c.until-now >= c.last(m)+m.window
+	return at, far
 }
 
 // last returns the length of the last wait.

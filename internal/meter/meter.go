@@ -100,22 +100,18 @@ func (m *Meter) Words(w []uint64, cost int64) int { return m.arithmetic.words(m,
 func (m *Meter) Grow(to, from []uint64) { m.arithmetic.grow(to, from) }
 
 // Advance brings the state to the time now: hits that have left the window are
-// dropped. Processes whose clocks differ share a state, so that its time may be
-// ahead of now. If it is less than one window ahead, it is believed: the
-// decision is made at the stored time (see At), and waits are counted from now.
-// If it is one window ahead or more (see Far), only a step of the clock explains
-// it. The time is then moved back to now, so that no step denies a key for
-// longer than the limit itself can.
-func (m *Meter) Advance(w []uint64, now int64) { m.arithmetic.advance(m, w, now) }
-
-// Far reports whether the state's time is so far ahead of now that Advance
-// moves it back.
-func (m *Meter) Far(w []uint64, now int64) bool { return m.arithmetic.far(m, w, now) }
-
-// At returns the time at which a decision is made at now: the state's own time
-// if that is later, so that the time of a key never moves back. The state of a
-// token bucket has no time of its own.
-func (m *Meter) At(w []uint64, now int64) int64 { return m.arithmetic.at(m, w, now) }
+// dropped. It returns the time of the decision: now, or the state's own time if
+// that is later, so that the time of a key never moves back. The state of a token
+// bucket has no time of its own.
+//
+// Processes whose clocks differ share a state, so that its time may be ahead of
+// now. If it is less than one window ahead, it is believed, and waits are counted
+// from now. If it is one window ahead or more, far is true: only a step of the
+// clock explains it. The time is then moved back to now, so that no step denies a
+// key for longer than the limit itself can.
+func (m *Meter) Advance(w []uint64, now int64) (at int64, far bool) {
+	return m.arithmetic.advance(m, w, now)
+}
 
 // anchor returns the start of the window that a first hit at now opens.
 func (m *Meter) anchor(now int64) int64 {

@@ -75,8 +75,7 @@ type Result struct {
 // this is not a peek, and fills in r. The state must have room for them. It
 // returns the time at which the decision was made.
 func (m *Meter) Take(w []uint64, now, cost int64, peek bool, r *Result) (at int64) {
-	m.Advance(w, now)
-	at = m.At(w, now)
+	at, _ = m.Advance(w, now)
 	allowed := m.Allows(w, now, cost)
 	if !peek && allowed {
 		m.Charge(w, now, cost)

@@ -165,9 +165,8 @@ func TestATokenBucketIn64BitsAgreesWith128(t *testing.T) {
 				now -= r.Int64N(m.window/4 + 1)
 			}
 			cost := 1 + r.Int64N(m.capacity)
-			far, wideFar := m.Far(a, now), wideMeter.Far(b, now)
-			m.Advance(a, now)
-			wideMeter.Advance(b, now)
+			_, far := m.Advance(a, now)
+			_, wideFar := wideMeter.Advance(b, now)
 			allowed, wideAllowed := m.Allows(a, now, cost), wideMeter.Allows(b, now, cost)
 			if far != wideFar || allowed != wideAllowed || loadCell(a) != loadCell(b) {
 				t.Fatalf("seed %d: %v, cost %d at %d: far %v, allowed %v, state %+v; in 128 bits %v, %v, %+v", seed, l, cost, now, far, allowed, loadCell(a), wideFar, wideAllowed, loadCell(b))
@@ -228,7 +227,7 @@ func TestADebtAtAnotherQuotaWithARoundedBurst(t *testing.T) {
 	} {
 		w := make([]uint64, cellWords)
 		cell{t: now0 + row.ahead, b: row.quota}.store(w)
-		if got := m.Far(w, now0); got != row.far {
+		if _, got := m.Advance(w, now0); got != row.far {
 			t.Errorf("at a quota of %d, %d µs ahead: far %v, want %v", row.quota, row.ahead, got, row.far)
 		}
 	}
@@ -240,7 +239,7 @@ func TestADebtAtAnotherQuotaThatIsFar(t *testing.T) {
 	for ahead, want := range map[int64]bool{hour: false, 2*hour - 1: false, 2 * hour: true, 3 * hour: true} {
 		w := make([]uint64, cellWords)
 		cell{t: now0 + ahead, b: 50}.store(w) // 50 an hour, and a burst of 50
-		if got := m.Far(w, now0); got != want {
+		if _, got := m.Advance(w, now0); got != want {
 			t.Errorf("%d µs ahead: far %v, want %v", ahead, got, want)
 		}
 	}
@@ -318,7 +317,7 @@ func TestADecisionIsMadeAtTheStoredTime(t *testing.T) {
 		}
 		stored := now
 		if m.algorithm != TokenBucket {
-			stored = m.At(w, 0)
+			stored = timeOf(m, w)
 		}
 		latest := stored // of the times in the state
 		if m.algorithm == Lockout {
@@ -330,9 +329,9 @@ func TestADecisionIsMadeAtTheStoredTime(t *testing.T) {
 		}
 		behind := stored - 1 - r.Int64N(m.window-1-(latest-stored))
 		there, here := slices.Clone(w), slices.Clone(w)
-		m.Advance(there, stored)
-		m.Advance(here, behind)
-		if m.Far(w, behind) {
+		thereAt, _ := m.Advance(there, stored)
+		hereAt, far := m.Advance(here, behind)
+		if far {
 			fail("%d µs ahead is far", stored-behind)
 		}
 		if m.algorithm != TokenBucket { // whose debt is only larger
@@ -344,8 +343,8 @@ func TestADecisionIsMadeAtTheStoredTime(t *testing.T) {
 					fail("cost %d: the wait is %d, and %d at the stored time, %d µs later", cost+1, b, a, stored-behind)
 				}
 			}
-			if a, b := m.At(there, stored), m.At(here, behind); a != b {
-				fail("decides at %d, and at %d at the stored time", b, a)
+			if thereAt != hereAt {
+				fail("decides at %d, and at %d at the stored time", hereAt, thereAt)
 			}
 			if a, b := charge(there, stored), charge(here, behind); fmt.Sprint(a) != fmt.Sprint(b) {
 				fail("a charge makes %v, and %v at the stored time", b, a)
@@ -355,7 +354,7 @@ func TestADecisionIsMadeAtTheStoredTime(t *testing.T) {
 		if a, b := m.Remaining(there, stored), m.Remaining(here, stored); a != b {
 			fail("%d remain after a look by a clock that is behind, and %d before", b, a)
 		}
-		if m.algorithm != Lockout && m.algorithm != TokenBucket && !m.Far(w, stored-m.window) {
+		if _, far := m.Advance(w, stored-m.window); m.algorithm != Lockout && m.algorithm != TokenBucket && !far {
 			fail("a whole window ahead is not far")
 		}
 	}
@@ -388,12 +387,12 @@ func fullBucketAhead(t *testing.T, charged int64, twice bool) {
 		m.Charge(burst, charged, m.capacity)
 		for _, ahead := range []int64{1, m.window / 2, m.window - 1} {
 			w := slices.Clone(full)
-			if m.Advance(w, charged-ahead); m.Far(full, charged-ahead) || !slices.Equal(w, full) {
+			if _, far := m.Advance(w, charged-ahead); far || !slices.Equal(w, full) {
 				t.Errorf("%v: a debt %d µs ahead is moved back", l, ahead)
 			}
 		}
 		w := slices.Clone(full)
-		if m.Advance(w, charged-m.window); !m.Far(full, charged-m.window) || resetOf(&m, w, charged-m.window) != resetOf(&m, burst, charged) {
+		if _, far := m.Advance(w, charged-m.window); !far || resetOf(&m, w, charged-m.window) != resetOf(&m, burst, charged) {
 			t.Errorf("%v: a debt a window ahead is owed for %d µs, want %d", l, resetOf(&m, w, charged-m.window), resetOf(&m, burst, charged))
 		}
 	}
@@ -411,9 +410,9 @@ func TestEmptyBucketsFollowTheClock(t *testing.T) {
 	for _, at := range []int64{now0, later} {
 		m.Refund(w, later, at, 0, 1)
 	}
-	m.Advance(w, before)
+	at, _ := m.Advance(w, before)
 	m.Charge(w, before, 1)
-	if got, want := m.Expiry(w), floorTo(before, minute)+hour+minute; got != want || m.At(w, before) != before {
+	if got, want := m.Expiry(w), floorTo(before, minute)+hour+minute; got != want || at != before {
 		t.Errorf("a hit of the time %d counts until %d, want %d", before, got, want)
 	}
 }

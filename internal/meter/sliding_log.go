@@ -90,20 +90,20 @@ func (*slidingLog) read(_ *Meter, r *Reader) []uint64 {
 	return w
 }
 
-func (*slidingLog) advance(m *Meter, w []uint64, now int64) {
+func (*slidingLog) advance(m *Meter, w []uint64, now int64) (at int64, far bool) {
 	n := logLen(w)
 	if n == 0 {
-		return
+		return now, false
 	}
 	newest := int64(*logHit(w, n-1))
-	if newest-now >= m.window { // only a step of the clock explains it
+	if far = newest-now >= m.window; far { // only a step of the clock explains it
 		for i := n - 1; i >= 0 && int64(*logHit(w, i)) > now; i-- {
 			*logHit(w, i) = uint64(now)
 		}
 		newest = now
 	}
-	now = max(now, newest)
-	for n > 0 && int64(*logHit(w, 0)) <= now-m.window {
+	at = max(now, newest)
+	for n > 0 && int64(*logHit(w, 0)) <= at-m.window {
 		n--
 		head := logHead(w) + 1
 		if head == int64(len(w)-logHeader) {
@@ -111,24 +111,16 @@ func (*slidingLog) advance(m *Meter, w []uint64, now int64) {
 		}
 		setLog(w, head, n)
 	}
-}
-
-func (*slidingLog) at(_ *Meter, w []uint64, now int64) int64 {
-	if n := logLen(w); n > 0 {
-		return max(now, int64(*logHit(w, n-1)))
-	}
-	return now
-}
-
-func (a *slidingLog) far(m *Meter, w []uint64, now int64) bool {
-	return a.at(m, w, now)-now >= m.window
+	return at, far
 }
 
 func (*slidingLog) allows(m *Meter, w []uint64, _, cost int64) bool { return cost <= m.quota-logLen(w) }
 
 func (*slidingLog) charge(m *Meter, w []uint64, now, cost int64) {
 	n := logLen(w)
-	now = m.At(w, now) // the log stays in order
+	if n > 0 {
+		now = max(now, int64(*logHit(w, n-1))) // the log stays in order
+	}
 	most := m.mostHits(n)
 	cost = min(cost, most)
 	if drop := min(n, n+cost-most); drop > 0 { // the oldest hits make room

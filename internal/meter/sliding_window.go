@@ -16,15 +16,20 @@ package meter
 
 type slidingWindow struct{ inCell }
 
-func (*slidingWindow) advance(m *Meter, w []uint64, now int64) {
-	switch c := loadCell(w); {
+func (*slidingWindow) advance(m *Meter, w []uint64, now int64) (at int64, far bool) {
+	c := loadCell(w)
+	switch {
 	case c == cell{}:
 	case now >= c.t+2*m.window: // the next hit opens a new window
 		cell{}.store(w)
 	case c.t-now >= m.window: // only a step of the clock explains it
 		c.t = m.anchor(now)
 		c.store(w)
+		return now, true
+	default:
+		return max(now, c.t), false
 	}
+	return now, false
 }
 
 // turned makes a window that has ended the previous one. advance does not do

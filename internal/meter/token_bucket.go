@@ -35,36 +35,35 @@ func (*tokenBucket) read(_ *Meter, r *Reader) []uint64 {
 	return r.words(c)
 }
 
-func (a *tokenBucket) advance(m *Meter, w []uint64, now int64) {
+// advance returns now: the state of a token bucket has no time of its own.
+func (*tokenBucket) advance(m *Meter, w []uint64, now int64) (at int64, far bool) {
 	switch c := loadCell(w); {
 	case c == cell{}:
 	case c.t < now || c.t == now && c.part() == 0 || c.b == 0:
 		cell{}.store(w)
-	case a.far(m, w, now):
+	case c.unexplained(m, now):
 		stored := m.With(int64(c.b))
 		stored.debtor(now, wideMul(m.window, stored.capacity)).store(w)
+		return now, true
 	}
+	return now, false
 }
 
-// at is now: the state of a token bucket has no time of its own.
-func (*tokenBucket) at(_ *Meter, _ []uint64, now int64) int64 { return now }
-
-// far reports whether the charge that made the debt was a window or more
+// unexplained reports whether the charge that made the debt was a window or more
 // ahead of now: the debt is at least the most that a charge leaves and what a window pays
 // off, (burst + quota) × window, or (2 × burst + quota) × window if overBurst is set. The burst is
 // that of the quota that is stored, or the limit's own if that is larger: the quota may have been
 // raised since.
 //
 // A quota of 0 counts nothing, and forgets nothing.
-func (*tokenBucket) far(m *Meter, w []uint64, now int64) bool {
-	c := loadCell(w)
+func (c cell) unexplained(m *Meter, now int64) bool {
 	if c.t <= now || m.quota == 0 || m.narrow && int64(c.b) == m.quota && c.t-now < m.ahead {
 		return false
 	}
 	return c.exceeds(m, now)
 }
 
-// exceeds is far in 128 bits.
+// exceeds is unexplained in 128 bits.
 func (c cell) exceeds(m *Meter, now int64) bool {
 	stored := m.With(int64(c.b))
 	most := wideMul(m.window, max(stored.capacity, m.own.capacity))

@@ -148,9 +148,9 @@ func (c *cursor) result(m *meter.Meter, now, cost int64, allowed bool, result *c
 	if r.Bad {
 		return 0, damaged(fmt.Errorf("state %x", b))
 	}
-	m.Advance(state, now)
+	at, _ = m.Advance(state, now)
 	m.Report((*meter.Result)(result), state, now, cost, allowed || m.Allows(state, now, cost))
-	return m.At(state, now), nil
+	return at, nil
 }
 
 // reports keeps the lines of a log apart. Its zero value is ready for use.

@@ -209,13 +209,13 @@ func (c *counters) judge(it *item, now, cost int64) bool {
 	for i := range it.rule.limits {
 		m, unlimited := it.meter(i)
 		w := it.states[i]
-		if m.Far(w, now) {
+		at, far := m.Advance(w, now)
+		if far {
 			it.mend = true
 			c.warn(now, "floodgate: a stored time is a window or more ahead: while clocks differ so much, limits do not hold",
 				"limiter", c.limiter, "name", it.name, "advice", "set the clocks of all instances")
 		}
-		m.Advance(w, now)
-		it.At = max(it.At, m.At(w, now))
+		it.At = max(it.At, at)
 		ok := unlimited || m.Allows(w, now, cost)
 		m.Report((*meter.Result)(&it.Results[i]), w, now, cost, ok)
 		allowed = allowed && ok

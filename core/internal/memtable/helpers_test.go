@@ -52,8 +52,8 @@ func (b *Binding) open() *Place {
 // judge reports whether a limit allows cost, and the time of that decision.
 func (p *Place) judge(limit int, now, cost int64) (ok bool, at int64) {
 	m, w, _ := p.Limit(limit, meter.Own)
-	m.Advance(w, now)
-	return m.Allows(w, now, cost), m.At(w, now)
+	at, _ = m.Advance(w, now)
+	return m.Allows(w, now, cost), at
 }
 
 // take charges cost hits to the key k at now, if its limits admit them, and
