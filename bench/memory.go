@@ -13,7 +13,7 @@ const million = 1_000_000
 // memory measures what a million keys take, and what they cost the garbage
 // collector.
 func memory(_ effort, p peers.Peer) ([]Table, error) {
-	if p.Local == nil || p.Name == peers.Short || peers.IsExtra(p.Name) {
+	if p.Local == nil || peers.IsExtra(p.Name) {
 		return nil, nil
 	}
 	bytes := Table{Title: "Live memory of a key, at a million keys", Unit: "bytes", Lower: true, Ours: "floodgate"}
@@ -53,7 +53,7 @@ func heap() int64 {
 
 // expiry measures the longest call while a million keys expire and others come.
 func expiry(e effort, p peers.Peer) ([]Table, error) {
-	if p.Local == nil || p.Name == peers.Short || peers.IsExtra(p.Name) {
+	if p.Local == nil || peers.IsExtra(p.Name) {
 		return nil, nil
 	}
 	longest := Table{

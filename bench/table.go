@@ -112,7 +112,7 @@ func (t *Table) row(peer string) *Row {
 func (t *Table) leader(column string) (peer string, value float64) {
 	for _, r := range t.Rows {
 		s := r.Cells[column]
-		if s == nil || len(s.Values) == 0 || r.Peer == bareINCR.Name || r.Peer == peers.Plain || r.Peer == peers.Six || r.Peer == peers.Short || r.Peer == peers.Synced || peers.IsExtra(r.Peer) {
+		if s == nil || len(s.Values) == 0 || r.Peer == bareINCR.Name || r.Peer == peers.Plain || r.Peer == peers.Six || r.Peer == peers.Synced || peers.IsExtra(r.Peer) {
 			continue
 		}
 		if m := s.median(); peer == "" || t.Lower && m < value || !t.Lower && m > value {

@@ -79,22 +79,6 @@ var floodgatePlain = Peer{
 	Fiber3:  func(l Limit) fiber3.Handler { return fiber3limit.Middleware(ours(l, core.HeadersOff, nil)) },
 }
 
-// Short is the peer that decides by Limiter.Allow.
-const Short = "floodgate, Allow"
-
-// floodgateShort is ours without the Decision, to be seen beside what returns
-// one.
-var floodgateShort = Peer{
-	Name: Short, Module: ourModule,
-	Local: func(l Limit) (Allow, func()) {
-		store := must(core.NewMemory(core.MemoryConfig{MaxKeys: l.keys()}))
-		limiter, ctx := ours(l, core.HeadersDraft10, store), context.Background()
-		return func(key string) bool {
-			return limiter.Allow(ctx, core.Hit{Rule: "ip", Key: key})
-		}, func() { _ = store.Close() }
-	},
-}
-
 // Six is the peer with three limits on each of two keys.
 const Six = "floodgate, 3 limits × 2 keys"
 

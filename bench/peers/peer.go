@@ -62,7 +62,7 @@ type Peer struct {
 }
 
 // All are the peers, ours first.
-var All = append([]Peer{floodgate, floodgateShort, floodgateSynced, floodgatePlain, floodgateSix, ulule, httprated, throttledPeer, goLimiter, tollboothed, timeRate, echoOwn, echo5Own, fiberOwn, fiber3Own, ginRateLimit, redisRate, chiThrottle}, Extras...)
+var All = append([]Peer{floodgate, floodgateSynced, floodgatePlain, floodgateSix, ulule, httprated, throttledPeer, goLimiter, tollboothed, timeRate, echoOwn, echo5Own, fiberOwn, fiber3Own, ginRateLimit, redisRate, chiThrottle}, Extras...)
 
 func must[T any](v T, err error) T {
 	if err != nil {
