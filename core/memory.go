@@ -25,7 +25,7 @@ type MemoryConfig struct {
 	//
 	// A key takes about 23 + 18 × limits bytes with the default algorithm. A SlidingLog adds 8
 	// bytes for each hit that it holds, at most 128 KiB. A BucketedWindow adds 4 bytes for each
-	// bucket, at most 32 KiB. Both are rounded up to a power of two.
+	// bucket, at most 32 KiB. Both are rounded up to a power of two, and take 32 more.
 	MaxKeys int
 	// Clock returns the time, and may be called concurrently. nil: the process's monotonic
 	// clock, which ignores changes of the wall clock.

@@ -31,7 +31,7 @@ func (t *table) adopt(l *layout) {
 		}
 		for i, drop := range dropped {
 			if drop {
-				t.blocks.free(slot[old.layout.offsets[i]])
+				t.blocks.release(slot[old.layout.offsets[i]])
 			}
 		}
 	})

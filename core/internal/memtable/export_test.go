@@ -80,7 +80,7 @@ func (ts *Tables) Check(tb testing.TB) {
 // of these how many are blocks.
 func (ts *Tables) Words() (all, inBlocks int) {
 	ts.each(func(t *table) {
-		n := blockWords(t.blocks)
+		n, _ := wordsHeld(t.blocks)
 		all, inBlocks = all+len(t.words)+len(t.open)+n, inBlocks+n
 	})
 	return all, inBlocks

@@ -24,7 +24,7 @@ func (t *table) room(slot []uint64, limit int, m *meter.Meter, cost int64) []uin
 	longer := t.blocks.allocate(need)
 	block := t.blocks.get(longer)
 	m.Grow(block, state)
-	t.blocks.free(*ref)
+	t.blocks.release(*ref)
 	*ref = longer
 	return block
 }
@@ -78,7 +78,7 @@ func (t *table) trim(slot []uint64, now int64) {
 	for i := range t.layout.meters {
 		m, ref := &t.layout.meters[i], &slot[t.layout.offsets[i]]
 		if m.Grows() && *ref != 0 && t.deniedUntil(slot, i, now) == 0 && m.Blank(t.blocks.get(*ref), now) {
-			t.blocks.free(*ref)
+			t.blocks.release(*ref)
 			*ref = 0
 			t.noteDenied(slot, i, 0)
 		}

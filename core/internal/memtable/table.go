@@ -1,7 +1,8 @@
 // Package memtable holds the counters of the in-process store: the states of
-// keys, in tables without pointers, in shards with a lock each. It bounds the
-// number of keys and chooses which key to evict. Package core's Memory is a
-// store over it, and documents what it promises.
+// keys, in tables without pointers, in shards with a lock each. Only the states
+// that have no fixed size are slices of their own. It bounds the number of keys
+// and chooses which key to evict. Package core's Memory is a store over it, and
+// documents what it promises.
 package memtable
 
 import "math/bits"
@@ -154,7 +155,7 @@ func (t *table) remove(i int) {
 func (t *table) free(slot []uint64) {
 	for i := range t.layout.meters {
 		if t.layout.meters[i].Grows() {
-			t.blocks.free(slot[t.layout.offsets[i]])
+			t.blocks.release(slot[t.layout.offsets[i]])
 		}
 	}
 }

@@ -63,16 +63,17 @@ func (t *table) checkOrder(tb testing.TB) {
 	}
 }
 
-func blockWords(b *blocks) (n int) {
+// wordsHeld returns how many words the blocks have, and how many states.
+func wordsHeld(b *blocks) (words, states int) {
 	if b == nil {
-		return 0
+		return 0, 0
 	}
-	for i := range b.classes {
-		for _, c := range b.classes[i].chunks {
-			n += len(c.words)
+	for _, state := range b.states {
+		if state != nil {
+			words, states = words+len(state), states+1
 		}
 	}
-	return n
+	return words, states
 }
 
 // The table does as a map does, whatever the hashes, also if all keys have one
@@ -164,50 +165,44 @@ func TestShardsAreEvenlyFilled(t *testing.T) {
 	}
 }
 
-// Blocks are used again, and their memory is given back when none is in use.
+// A state keeps its words while others come and go, and no number is given twice. Without states,
+// nothing is held.
 func TestBlocks(t *testing.T) {
 	var b blocks
 	held := map[uint64]uint64{}
 	r := rand.New(rand.NewPCG(3, 4))
 	for i := range uint64(5000) {
 		if r.IntN(2) == 0 && len(held) > 0 {
-			for ref, v := range held {
-				if b.get(ref)[1] != v {
-					t.Fatalf("block %x has been changed", ref)
+			for number, v := range held {
+				if b.get(number)[1] != v {
+					t.Fatalf("state %d has been changed", number)
 				}
-				b.free(ref)
-				delete(held, ref)
+				b.release(number)
+				delete(held, number)
 				break
 			}
 			continue
 		}
-		ref := b.allocate(1 + r.IntN(3000))
-		if _, twice := held[ref]; twice || ref == 0 {
-			t.Fatalf("block %x is given twice", ref)
+		number := b.allocate(1 + r.IntN(3000))
+		if _, twice := held[number]; twice || number == 0 {
+			t.Fatalf("number %d is given twice", number)
 		}
-		for _, w := range b.get(ref) {
-			if w != 0 {
-				t.Fatal("a block is not empty")
-			}
-		}
-		b.get(ref)[1] = i + 1
-		held[ref] = i + 1
+		b.get(number)[1] = i + 1
+		held[number] = i + 1
 	}
-	for ref := range held {
-		b.free(ref)
+	for number := range held {
+		b.release(number)
 	}
-	for i, c := range b.classes {
-		if c.chunks != nil {
-			t.Errorf("class %d keeps its memory", i)
-		}
+	if b.states != nil || b.free != nil {
+		t.Errorf("%d numbers are held for no state", len(b.states))
 	}
 }
 
-func TestABlockIsRoundedUpToAPowerOfTwo(t *testing.T) {
-	for words, want := range map[int]int{1: 8, 8: 8, 9: 16, 16: 16, 17: 32, 1 << maxBlockClass: 1 << maxBlockClass} {
+func TestAStateIsRoundedUpToAPowerOfTwo(t *testing.T) {
+	for words, want := range map[int]int{1: 8, 8: 8, 9: 16, 16: 16, 17: 32, 10_001: 16_384} {
 		var b blocks
 		if got := len(b.get(b.allocate(words))); got != want {
-			t.Errorf("a block of %d words has %d, want %d", words, got, want)
+			t.Errorf("a state of %d words has %d, want %d", words, got, want)
 		}
 	}
 }
@@ -238,8 +233,8 @@ func TestAdopt(t *testing.T) {
 			}
 		}
 	}
-	if logs := table.blocks.classes[5]; logs.chunks != nil {
-		t.Error("the blocks of the limit that has gone are kept")
+	if _, states := wordsHeld(table.blocks); states != 300 {
+		t.Errorf("%d states of 300 keys: those of the limit that has gone are kept", states)
 	}
 }
 
