@@ -13,8 +13,7 @@
 //
 // # Who may see it
 //
-// The page itself asks nobody who he is: mount it behind the application's own
-// authentication. Without [Config.Authorize] nothing can be changed. Another site gets no
+// The page does no authentication: mount it behind the application's own. Without [Config.Authorize] nothing can be changed. Another site gets no
 // counts and can change nothing ([http.CrossOriginProtection]). Each change is logged.
 //
 // # Several processes

@@ -20,8 +20,7 @@ type keys struct {
 	each atomic.Int64 // how many decisions of this second are still noted each
 }
 
-// weight returns for how many decisions the n-th one is noted: for itself, for sampled of
-// them, or for none. Multiples of the golden ratio choose one in sampled, so that no
+// weight returns how many decisions the n-th one stands for: 1, sampled, or 0. Multiples of the golden ratio choose one in sampled, so that no
 // rhythm of the traffic hides a key.
 func (k *keys) weight(n uint64) uint64 {
 	switch {

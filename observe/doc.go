@@ -12,6 +12,5 @@
 //		}
 //	}
 //
-// There is a number for each limit of the configuration, and none for a key: traffic
-// never adds to them.
+// Counters exist for each limit, never for a key: traffic adds none.
 package observe

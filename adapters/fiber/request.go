@@ -10,7 +10,7 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// major is what Fiber v2 differs in from other majors.
+// major adapts the shared code to Fiber v2.
 var major = fasthttprequest.Major{
 	Adapter: "fiberlimit",
 	Methods: fiber.DefaultMethods,

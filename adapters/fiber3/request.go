@@ -10,7 +10,7 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// major is what Fiber v3 differs in from other majors.
+// major adapts the shared code to Fiber v3.
 var major = fasthttprequest.Major{
 	Adapter: "fiber3limit",
 	Methods: fiber.DefaultMethods,

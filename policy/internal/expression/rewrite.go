@@ -59,7 +59,7 @@ func (w *rewriter) Visit(node *ast.Node) {
 	case *ast.IdentifierNode:
 		switch {
 		case n.Value == "user" && w.expression.sources.User == nil:
-			w.fail(n, "user: nobody says who the user is", "the program has to give policy.WithUser")
+			w.fail(n, "user is not available", "pass policy.WithUser")
 		case strings.HasPrefix(n.Value, "$"):
 			w.fail(n, "unknown name "+n.Value, "")
 		case slices.Contains(plainNames, n.Value):

@@ -125,13 +125,13 @@ func (s *scaled) limits(limits []core.Limit) []core.Limit {
 	limits = slices.Clone(limits)
 	for i := range limits {
 		l := &limits[i]
-		l.Quota, l.Burst = s.times(l.Algorithm, l.Quota), s.times(l.Algorithm, l.Burst)
+		l.Quota, l.Burst = s.scale(l.Algorithm, l.Quota), s.scale(l.Algorithm, l.Burst)
 	}
 	return limits
 }
 
-// times multiplies a quota, as far as an algorithm can have it.
-func (s *scaled) times(a core.Algorithm, n int64) int64 {
+// scale multiplies a quota and caps it at the algorithm's maximum.
+func (s *scaled) scale(a core.Algorithm, n int64) int64 {
 	if n == 0 || n == core.Unlimited {
 		return n
 	}
@@ -155,7 +155,7 @@ func (c *scaledCounters) Do(ctx context.Context, batch *core.Batch) error {
 		item := &batch.Items[i]
 		own[i], item.Quotas = item.Quotas, slices.Clone(item.Quotas)
 		for j, q := range own[i] {
-			item.Quotas[j] = c.store.times(c.rules[item.Rule].Limits[j].Algorithm, q)
+			item.Quotas[j] = c.store.scale(c.rules[item.Rule].Limits[j].Algorithm, q)
 		}
 	}
 	err := c.Counters.Do(ctx, batch)

@@ -281,8 +281,7 @@ type pace struct {
 
 const (
 	fewest = 2 // enough for one to be under way while the next is being made
-	// spacing is the time between two exchanges if as many as permitted are under
-	// way: short beside any distance for which more than two are permitted.
+	// spacing is the target interval between two exchanges at full concurrency.
 	spacing = 100 * time.Microsecond
 	// most is the highest number of exchanges under way, however far the server is.
 	most = 12
