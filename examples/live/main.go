@@ -68,6 +68,7 @@ func run(ctx context.Context, addr string, busy bool, log *slog.Logger, listenin
 	}
 	defer func() { err = errors.Join(err, guard.Close()) }()
 	page.Manage(gateway.Limiter())
+	page.Manage(gateway.DryRun())
 	page.ManageLogin("login", guard)
 
 	mux := http.NewServeMux()

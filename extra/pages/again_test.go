@@ -188,5 +188,6 @@ func TestAPageWhoseAddressHasAPassword(t *testing.T) {
 	lookAt(t, ctx, "bob")
 	until(t, ctx, `document.querySelectorAll("#card-limits tr").length === 1`)
 	press(t, ctx, "#card-ban")
+	press(t, ctx, "#card-ban") // confirms it
 	until(t, ctx, `document.getElementById("card-said").textContent === "Banned for 1 hour."`)
 }

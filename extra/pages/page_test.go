@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -186,7 +187,7 @@ func TestAnOperatorInABrowser(t *testing.T) {
 	}
 	until(t, ctx, `[...document.querySelectorAll("td.key")].some(e => e.textContent === "bob")`)
 	// With the keyboard alone: to bob's button, and into the dialog.
-	do(t, ctx, chromedp.Focus(`button[aria-label="look at bob"]`), chromedp.KeyEvent("\r"))
+	do(t, ctx, chromedp.Focus(`button[aria-label="inspect bob"]`), chromedp.KeyEvent("\r"))
 	until(t, ctx, `document.getElementById("card").open && document.querySelectorAll("#card-limits tr").length === 2`)
 	if text := found(t, ctx, chromedp.Text("#card-limits")); !strings.Contains(text, "in ") {
 		t.Errorf("the card does not say when bob is allowed again: %s", text)
@@ -195,6 +196,7 @@ func TestAnOperatorInABrowser(t *testing.T) {
 	until(t, ctx, `document.getElementById("card-said").textContent === "Unblocked."`)
 	eventually(t, "bob is let in", func() bool { return two.allows("bob") })
 	press(t, ctx, "#card-ban")
+	press(t, ctx, "#card-ban") // confirms it
 	until(t, ctx, `document.getElementById("card-said").textContent === "Banned for 1 hour."`)
 	eventually(t, "bob is banned", func() bool { return !two.allows("bob") })
 	do(t, ctx, chromedp.KeyEvent("\u001b"))
@@ -210,7 +212,7 @@ func TestAnOperatorInABrowser(t *testing.T) {
 			shoot(t, ctx, fmt.Sprintf("live-%d-%s", width, scheme))
 		}
 	}
-	press(t, ctx, `button[aria-label="look at bob"]`)
+	press(t, ctx, `button[aria-label="inspect bob"]`)
 	until(t, ctx, `document.getElementById("card").open && document.querySelectorAll("#card-limits tr").length === 2`)
 	shoot(t, ctx, "live-card")
 	for _, url := range asked() {
@@ -246,6 +248,45 @@ func shoot(t *testing.T, ctx context.Context, name string) {
 	}
 }
 
+// The page of examples/live shows the example's own traffic. Its picture is the one of docs/operate/live.md:
+// with FLOODGATE_SCREENSHOTS set, the test waits for a minute of traffic.
+func TestThePageOfTheExample(t *testing.T) {
+	listener := httptest.NewServer(nil)
+	address := listener.Listener.Addr().String()
+	listener.Close()
+	program := filepath.Join(t.TempDir(), "live")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./examples/live")
+	build.Dir = "../.."
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	example := exec.CommandContext(t.Context(), program, "-addr", address)
+	if err := example.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = example.Process.Kill(); _ = example.Wait() })
+	url := "http://" + address + "/admin/limits"
+	eventually(t, "the example serves", func() bool { return answers(url) })
+	ctx := browser(t)
+	paint(t, ctx, 1100, "light")
+	do(t, ctx, chromedp.Navigate(url))
+	until(t, ctx, link+` === "live" && ["allowed", "denied", "keys"].every(id => Number(document.getElementById("sum-" + id).textContent) > 0)`)
+	search := func(text string) {
+		_ = found(t, ctx, chromedp.Evaluate[bool](fmt.Sprintf(`(e => { e.value = %q; return e.dispatchEvent(new Event("input")); })(document.getElementById("search"))`, text)))
+	}
+	search("203.0.113.7")
+	until(t, ctx, `[...document.querySelectorAll("td.key")].every(e => e.parentNode.hidden === !e.textContent.includes("203.0.113.7"))`)
+	search("")
+	press(t, ctx, "#pause")
+	until(t, ctx, `document.getElementById("updated").textContent === "paused"`)
+	press(t, ctx, "#pause")
+	until(t, ctx, `document.getElementById("updated").textContent.startsWith("updated ")`)
+	const drawn = `document.querySelector("path[d^=M]").getAttribute("d").split(/[ML]/).filter(point => point && !point.endsWith(" 38.0")).length`
+	for os.Getenv("FLOODGATE_SCREENSHOTS") != "" && found(t, ctx, chromedp.Evaluate[int](drawn)) < 60 {
+	}
+	shoot(t, ctx, "live")
+}
+
 // A page without Authorize offers nothing that changes anything.
 func TestAPageThatCanOnlyLook(t *testing.T) {
 	one := start(t, "one", redistest.Start(t).Addr, live.Config{})
@@ -257,7 +298,7 @@ func TestAPageThatCanOnlyLook(t *testing.T) {
 	ctx := browser(t)
 	do(t, ctx, chromedp.Navigate(one.url()))
 	until(t, ctx, `[...document.querySelectorAll("td.key")].some(e => e.textContent === "bob")`)
-	press(t, ctx, `button[aria-label="look at bob"]`)
+	press(t, ctx, `button[aria-label="inspect bob"]`)
 	until(t, ctx, `document.querySelectorAll("#card-limits tr").length === 2`)
 	disabled := found(t, ctx, chromedp.Evaluate[bool](`["card-unblock", "card-ban", "card-for"].every(id => document.getElementById(id).disabled)`))
 	answer := found(t, ctx, chromedp.Evaluate[string](`fetch("", {method: "POST", headers: {"Content-Type": "application/json"}, body: JSON.stringify({do: "unblock", limiter: "api", rule: "user", key: "bob"})}).then(r => r.status + " " + document.title)`, chromedp.EvalAwaitPromise))
