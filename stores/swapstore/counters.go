@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
@@ -222,15 +221,12 @@ func (c *counters) judge(it *item, now, cost int64) bool {
 	}
 	denies := it.is == unreadable && it.rule.DenyUnreadable
 	if denies || it.is == newer {
-		it.usedUp = now + it.rule.shortest
+		it.denial, it.mend = denialOf(now, it.rule.shortest), denies || it.mend
 	}
-	if denies {
-		it.mend, it.foreign = true, []record{usedUpRecord(now, it.rule.shortest)}
-	}
-	if it.usedUp <= now {
+	if it.denial.expiry <= now {
 		return allowed
 	}
-	wait := meter.Duration(it.usedUp - now)
+	wait := meter.Duration(it.denial.expiry - now)
 	for i := range it.Results {
 		r := &it.Results[i]
 		r.Remaining, r.ResetAfter, r.MoreAfter = 0, max(r.ResetAfter, wait), max(r.MoreAfter, wait)
@@ -372,9 +368,6 @@ func (c *counters) block(it *item, now, length int64) (bool, error) {
 	if err := c.replaceable(it); err != nil {
 		return false, err
 	}
-	it.foreign = slices.DeleteFunc(it.foreign, record.denies)
-	if length > 0 {
-		it.foreign = append(it.foreign, usedUpRecord(now, length))
-	}
+	it.denial = denialOf(now, length)
 	return length > 0 || it.loaded.Version != nil, nil
 }

@@ -77,7 +77,7 @@ type Config struct {
 // A value may also hold the states of limits that this program does not have:
 // those of another version of the program, or of another program whose limiter
 // and rule have the same names. A write keeps these states until they expire,
-// at most 32 of them and 256 KiB: of more, those that expire last.
+// at most 32 of them: of more, those that were written last.
 //
 // If a stored time is less than one window ahead of the caller's clock, the decision
 // is made at the stored time, and RetryAfter is counted from the caller's time.

@@ -1,7 +1,6 @@
 package swapstore_test
 
 import (
-	"encoding/binary"
 	"errors"
 	"log/slog"
 	"strings"
@@ -26,28 +25,6 @@ func TestForeignStoredValuesAreReplaced(t *testing.T) {
 			if b := w.do(core.OpTake, 1); b.Allowed != (i < 3) {
 				t.Errorf("value %q, take %d: allowed %v", foreign, i+1, b.Allowed)
 			}
-		}
-	}
-}
-
-// A value of the format that is longer than any program's is somebody else's.
-func TestALongStoredValueCountsAsNone(t *testing.T) {
-	const most = 1<<20 + 128<<10 // of a rule of one limit
-	for size, want := range map[int]int64{most: 1, most + 1: 2} {
-		w := newWorld(t, quiet, hourly("a"))
-		w.do(core.OpTake, 1)
-		value := w.values[stored("a")].Value
-		// A record of a kind that no program has yet: three bytes of length, the
-		// expiry, the kind, and the rest.
-		body := append(binary.AppendVarint(nil, w.clock.Now().Add(time.Hour).UnixMicro()), 44)
-		body = append(body, make([]byte, size-len(value)-3-len(body))...)
-		value = append(binary.AppendUvarint(value, uint64(len(body))), body...)
-		if len(value) != size {
-			t.Fatalf("%d bytes, want %d", len(value), size)
-		}
-		w.put(stored("a"), string(value))
-		if got := w.do(core.OpTake, 1).Items[0].Results[0].Remaining; got != want {
-			t.Errorf("%d bytes: %d remain of 3 after two hits, want %d", size, got, want)
 		}
 	}
 }
@@ -121,7 +98,11 @@ func TestWhatLeavesAValueThatCannotBeReadAsItIs(t *testing.T) {
 			if op == core.OpPeek {
 				cost = 0
 			}
-			err := w.try(op, cost)
+			b := w.batch(cost)
+			err := storetest.Do(t.Context(), w.counters, op, b)
+			if op == core.OpPeek && (!b.Allowed || b.Items[0].Results[0].Remaining != 0) {
+				t.Errorf("a peek of %q: %+v", value, b)
+			}
 			if fails := newer && op&(core.OpGrant|core.OpCharge|core.OpBlock) != 0; (err != nil) != fails || err != nil && !errors.Is(err, core.ErrNotCharged) {
 				t.Errorf("%v, %q: error %v, want one: %v", op, value, err, fails)
 			}
@@ -130,15 +111,6 @@ func TestWhatLeavesAValueThatCannotBeReadAsItIs(t *testing.T) {
 				t.Errorf("%v, %q: it is now %q", op, value, got)
 			}
 		}
-	}
-}
-
-// A peek without cost of a value that denies is allowed, with nothing left.
-func TestAPeekWithoutCostOfAForeignValue(t *testing.T) {
-	w := newWorld(t, quiet, denying("a", core.PerHour(3)))
-	w.put(stored("a"), "abc")
-	if b := w.do(core.OpPeek, 0); !b.Allowed || !b.Items[0].Results[0].Allowed || b.Items[0].Results[0].Remaining != 0 {
-		t.Errorf("%+v", b)
 	}
 }
 
@@ -158,24 +130,6 @@ func TestAMarkThatCannotBeWritten(t *testing.T) {
 		if errors.Is(err, errFault) != fails || errors.Is(err, core.ErrNotCharged) != fails || err != nil && !fails || b.Allowed {
 			t.Errorf("the Swapper fails: %v; allowed %v, %v", fails, b.Allowed, err)
 		}
-	}
-}
-
-// A denial that ends between the reading of a value and the decision denies no more.
-func TestADenialThatEndsMeanwhile(t *testing.T) {
-	w := newWorld(t, quiet, denying("a", core.PerHour(3)))
-	w.put(stored("a"), "abc")
-	if w.do(core.OpTake, 1).Allowed {
-		t.Fatal("allowed")
-	}
-	w.clock.advance(time.Hour - time.Microsecond)
-	value := w.values[stored("a")]
-	w.at(func(step int) error {
-		w.clock.advance(time.Microsecond) // so that the end is that of the decision
-		return nil
-	})
-	if !w.do(core.OpTake, 1).Allowed {
-		t.Errorf("a denial that ends at the time of the decision: %x", value.Value)
 	}
 }
 

@@ -2,10 +2,8 @@ package swapstore
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/binary"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
@@ -37,26 +35,20 @@ const newestVersion = 15
 
 // kindUsedUp is the kind of a record that denies the key until it expires. Its
 // body is the length of that time in microseconds. OpBlock writes it, and it replaces a
-// value that could not be read: see core.Config.DenyUnreadable.
+// value that could not be read: see core.Config.DenyUnreadable. Of several, the one that ends last
+// is kept.
 const kindUsedUp = 126
 
-// The bounds of a value. No program writes a value longer than maxValue and maxState for
-// each limit of the rule: a longer value is foreign, and is not read. Of more foreign
-// records than maxForeign, those that expire first are dropped.
+// maxValue is the length of the longest value that is read: no program writes a longer one.
+// maxForeign is how many records of others a write keeps, those that were written last.
 const (
-	maxValue        = 1 << 20
-	maxState        = 128 << 10
-	maxForeign      = 32
-	maxForeignBytes = 256 << 10
+	maxValue   = 4 << 20
+	maxForeign = 32
 )
 
-// How long a foreign record is kept, in microseconds: foreignSlack after it has expired,
-// because the clock of the program that wrote it may be late, and longestLife from now if
-// its window is not known.
-const (
-	foreignSlack = int64(time.Minute / time.Microsecond)
-	longestLife  = int64((core.MaxRefill + core.MaxWindow) / time.Microsecond)
-)
+// foreignSlack is how many microseconds a foreign record is kept after it has expired, because
+// the clock of the program that wrote it may be late.
+const foreignSlack = int64(time.Minute / time.Microsecond)
 
 // limit is a limit of a rule, with its identity as records begin with it.
 type limit struct {
@@ -75,8 +67,8 @@ func newLimit(l core.Limit) limit {
 // stored is a value that has been read.
 type stored struct {
 	states  [][]uint64 // of the rule's limits, in order
+	denial  record     // denies the key until it expires, the zero record for none
 	foreign []record
-	usedUp  int64 // the end of the time for which the key is denied, 0 for none
 	is      readability
 }
 
@@ -95,10 +87,8 @@ type record struct {
 	body   []byte // the kind included
 }
 
-func (r record) denies() bool { return r.body[0] == kindUsedUp }
-
-// usedUpRecord returns a record that denies its key for this length of time.
-func usedUpRecord(now, length int64) record {
+// denialOf returns a record that denies its key for this length of time.
+func denialOf(now, length int64) record {
 	return record{now + length, binary.AppendUvarint([]byte{kindUsedUp}, uint64(length))}
 }
 
@@ -119,34 +109,13 @@ func (v *stored) encode(limits []limit, now int64) (value []byte, expiry int64) 
 			add(end, body)
 		}
 	}
-	for _, f := range v.kept(now) {
+	if v.denial.expiry > now {
+		add(v.denial.expiry, v.denial.body)
+	}
+	for _, f := range v.foreign[:min(len(v.foreign), maxForeign)] {
 		add(f.expiry, f.body)
 	}
 	return value, expiry
-}
-
-// kept returns the foreign records that a write keeps: those that have not
-// expired, and of too many the ones that expire last.
-func (v *stored) kept(now int64) []record {
-	size := 0
-	var kept []record
-	for _, f := range v.foreign {
-		if f.expiry+foreignSlack > now {
-			kept = append(kept, f)
-			size += len(f.body)
-		}
-	}
-	if len(kept) <= maxForeign && size <= maxForeignBytes {
-		return kept
-	}
-	slices.SortStableFunc(kept, func(a, b record) int { return cmp.Compare(b.expiry, a.expiry) })
-	size = 0
-	for i, f := range kept {
-		if size += len(f.body); i == maxForeign || size > maxForeignBytes {
-			return kept[:i]
-		}
-	}
-	return kept
 }
 
 // decode reads a value. A limit that has no record there gets the state
@@ -156,7 +125,7 @@ func decode(value []byte, limits []limit, now int64) *stored {
 	v := &stored{states: make([][]uint64, len(limits))}
 	r := meter.Reader{Rest: value}
 	switch version := r.Byte(); {
-	case r.Bad, version < stateVersion, version > newestVersion, len(value) > maxValue+maxState*len(limits):
+	case r.Bad, version < stateVersion, version > newestVersion, len(value) > maxValue:
 		v.is = unreadable
 	case version > stateVersion:
 		v.is = newer
@@ -194,9 +163,8 @@ func (v *stored) decodeRecord(b []byte, limits []limit, now int64) bool {
 		length := int64(r.Uvarint(uint64(core.MaxWindow.Microseconds())))
 		// An expiry further ahead was written by a clock that has been set
 		// back.
-		if expiry > now && expiry-now < 2*length {
-			v.usedUp = max(v.usedUp, expiry)
-			v.foreign = append(v.foreign, record{expiry, body})
+		if expiry > max(now, v.denial.expiry) && expiry-now < 2*length {
+			v.denial = record{expiry, body}
 		}
 		return !r.Bad && len(r.Rest) == 0
 	}
@@ -208,19 +176,7 @@ func (v *stored) decodeRecord(b []byte, limits []limit, now int64) bool {
 		}
 	}
 	if expiry+foreignSlack > now {
-		v.foreign = append(v.foreign, record{min(expiry, now+foreignLife(kind, r)), body})
+		v.foreign = append(v.foreign, record{expiry, body})
 	}
 	return true
-}
-
-// foreignLife returns how long a foreign record may last from now: a record that lasts for
-// longer is damaged, or from a clock that was wrong. No clock that is less than one window
-// ahead writes an expiry more than three windows ahead. r is at the part that follows the
-// kind.
-func foreignLife(kind uint64, r meter.Reader) int64 {
-	window := int64(r.Uvarint(uint64(core.MaxWindow.Microseconds())))
-	if r.Bad || kind >= uint64(core.TokenBucket)<<1 {
-		return longestLife
-	}
-	return 3 * window
 }

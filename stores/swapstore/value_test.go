@@ -41,7 +41,7 @@ func appendRecord(dst []byte, expiry int64, body []byte) []byte {
 
 // denied appends a record that denies the key.
 func denied(dst []byte, now, length int64) []byte {
-	r := usedUpRecord(now, length)
+	r := denialOf(now, length)
 	return appendRecord(dst, r.expiry, r.body)
 }
 
@@ -98,47 +98,6 @@ func TestAWriteKeepsTheStatesOfOtherLimits(t *testing.T) {
 	}
 }
 
-// A record of a kind that a later version has added is kept by its length.
-func TestAWriteKeepsRecordsOfUnknownKinds(t *testing.T) {
-	unknown := appendRecord(nil, codecNow+time.Hour.Microseconds(), append([]byte{44}, "whatever"...))
-	value := append(chargedValue(time.Hour, nil, codecNow, 1), unknown...)
-	value = chargedValue(time.Hour, value, codecNow, 1)
-	if !bytes.Contains(value, unknown) {
-		t.Error("the record is gone")
-	}
-	if used, _ := usedOf(time.Hour, value, codecNow); used[0] != 2 {
-		t.Errorf("%d hits beside the record, want 2", used[0])
-	}
-}
-
-func TestAValueKeepsABoundedPartOfOthers(t *testing.T) {
-	var value []byte
-	for i := range 100 {
-		value = chargedValue(time.Hour+time.Duration(i)*time.Minute, value, codecNow, 1)
-	}
-	limits := codecRule(time.Minute)
-	v := decode(value, limits, codecNow)
-	if len(v.foreign) > maxForeign+len(limits) {
-		t.Errorf("%d foreign records", len(v.foreign))
-	}
-	if used, _ := usedOf(time.Hour+99*time.Minute, value, codecNow); used[0] != 1 {
-		t.Error("the states that expire last were dropped")
-	}
-	if used, _ := usedOf(time.Hour+98*time.Minute, value, codecNow); used[0] != 1 {
-		t.Error("the states that expire last but a few were dropped")
-	}
-	if used, _ := usedOf(time.Hour, value, codecNow); fmt.Sprint(used) != "[0 0 0 0 0 0]" {
-		t.Errorf("of the states that expire first, %v were kept", used)
-	}
-	value = []byte{stateVersion}
-	for range 10 {
-		value = append(value, appendRecord(nil, codecNow+1e9, append([]byte{44}, make([]byte, 100_000)...))...)
-	}
-	if value = chargedValue(time.Hour, value, codecNow, 1); len(value) > maxForeignBytes+10_000 {
-		t.Errorf("a value of %d bytes", len(value))
-	}
-}
-
 func TestValuesThatCannotBeRead(t *testing.T) {
 	value := chargedValue(time.Hour, nil, codecNow, 1)
 	for name, c := range map[string]struct {
@@ -156,6 +115,10 @@ func TestValuesThatCannotBeRead(t *testing.T) {
 		"longer":            {append(append([]byte{}, value...), 0), unreadable},
 		"a huge record":     {append(append([]byte{}, value...), 0xff, 0xff, 0xff, 0xff, 0x7f), unreadable},
 		"a longer denial":   {appendRecord([]byte{stateVersion}, codecNow+1, []byte{kindUsedUp, 1, 0}), unreadable},
+		"no state":          {appendRecord([]byte{stateVersion}, codecNow+1, codecRule(time.Hour)[0].id), unreadable},
+		"the longest":       {appendRecord([]byte{stateVersion}, codecNow+1, append([]byte{44}, make([]byte, maxValue-15)...)), readable},
+		"too long":          {appendRecord([]byte{stateVersion}, codecNow+1, append([]byte{44}, make([]byte, maxValue)...)), unreadable},
+		"a denial too long": {appendRecord([]byte{stateVersion}, codecNow+1, binary.AppendUvarint([]byte{kindUsedUp}, uint64(core.MaxWindow.Microseconds())+1)), unreadable},
 		"as it was":         {value, readable},
 	} {
 		used, is := usedOf(time.Hour, c.value, codecNow)
@@ -165,79 +128,47 @@ func TestValuesThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// A value that could not be read denies its key for a time that it states. If
-// the end of that time is twice as far ahead or more, the clock has been set back.
-func TestADenialOfAClockThatWasSetBackEnds(t *testing.T) {
+// A denial states how long it is. If its end is twice as far ahead or more, the clock has been set
+// back. Of several denials, the one that ends last holds.
+func TestDenials(t *testing.T) {
 	limits := codecRule(time.Hour)
 	const length = 60_000_000
-	value := denied([]byte{stateVersion}, codecNow, length)
-	for ahead, denies := range map[int64]bool{0: false, 1: true, length: true, 2*length - 1: true, 2 * length: false, 3*length - 1: false} {
-		now := codecNow + length - ahead
-		if v := decode(value, limits, now); (v.usedUp > now) != denies || (len(v.foreign) == 1) != denies || v.is != readable {
-			t.Errorf("a denial of %d µs whose end is %d µs ahead: denies %v, want %v", length, ahead, !denies, denies)
+	short, long := denied(nil, codecNow, length/2), denied(nil, codecNow, length)
+	for _, records := range [][]byte{long, slices.Concat(short, long), slices.Concat(long, short)} {
+		for ahead, denies := range map[int64]bool{0: false, 1: true, length: true, 2*length - 1: true, 2 * length: false, 3*length - 1: false} {
+			now := codecNow + length - ahead
+			v := decode(append([]byte{stateVersion}, records...), limits, now)
+			if (v.denial.expiry > now) != denies || denies && v.denial.expiry != codecNow+length || v.is != readable {
+				t.Errorf("%x, whose end is %d µs ahead: denies %v, want %v", records, ahead, !denies, denies)
+			}
 		}
 	}
 }
 
-// Of several denials of a key, the one that ends last holds.
-func TestTheLastOfSeveralDenialsHolds(t *testing.T) {
+// A write keeps 32 records of others, of whatever kind, in their order: the program that wrote one may
+// have a clock that is a minute late. The value lives as long as the last of them.
+func TestWhichRecordsOfOthersAreKept(t *testing.T) {
 	limits := codecRule(time.Hour)
-	short, long := denied(nil, codecNow, 1e6), denied(nil, codecNow, 9e6)
-	for _, records := range [][][]byte{{short, long}, {long, short}} {
-		value := append(append([]byte{stateVersion}, records[0]...), records[1]...)
-		if v := decode(value, limits, codecNow); v.usedUp != codecNow+9e6 || v.is != readable {
-			t.Errorf("the key is denied until %d, want %d", v.usedUp-codecNow, int64(9e6))
+	minute := time.Minute.Microseconds()
+	value := []byte{stateVersion}
+	var want []byte
+	for i := range int64(40) {
+		end := codecNow + i - 3 - minute
+		value = appendRecord(value, end, append([]byte{44}, "whatever"...))
+		if i > 3 && i < 3+1+maxForeign {
+			want = appendRecord(want, end, append([]byte{44}, "whatever"...))
 		}
 	}
-}
-
-// FuzzStoredState decodes any bytes: without a panic, to states that the
-// arithmetic can work with, and to a value that decodes and encodes to itself.
-func FuzzStoredState(f *testing.F) {
-	limits := codecRule(time.Hour)
-	value := chargedValue(time.Hour, nil, codecNow, 3)
-	f.Add(value)
-	f.Add(value[:len(value)/2])
-	f.Add(chargedValue(time.Minute, value, codecNow, 2))
-	f.Add(denied([]byte{stateVersion}, codecNow, 1e6))
-	f.Add([]byte("5 "))
-	f.Fuzz(func(t *testing.T, value []byte) {
-		v := decode(value, limits, codecNow)
-		for i := range limits {
-			m := &limits[i]
-			m.Advance(v.states[i], codecNow)
-			if left := m.Remaining(v.states[i], codecNow); left < 0 || left > m.Capacity() {
-				t.Errorf("%v: %d left", limits[i].id, left)
-			}
-			if wait := m.Wait(v.states[i], codecNow, 1); wait < 0 || wait > 5*m.Window() {
-				t.Errorf("%v: wait %d", limits[i].id, wait)
-			}
-			if need := m.Words(v.states[i], 1); len(v.states[i]) < need {
-				w := make([]uint64, need)
-				m.Grow(w, v.states[i])
-				v.states[i] = w
-			}
-			if m.Allows(v.states[i], codecNow, 1) {
-				m.Charge(v.states[i], codecNow, 1)
-			}
+	v := decode(value, limits, codecNow)
+	if got, _ := v.encode(limits, codecNow); !bytes.Equal(got[1:], want) {
+		t.Errorf("kept\n%x, want\n%x", got[1:], want)
+	}
+	limits[1].Charge(v.states[1], codecNow, 1)
+	own := limits[1].Expiry(v.states[1])
+	for at, written := range map[int64]bool{own - 1: true, own: false} {
+		if got, expiry := v.encode(limits, at); (len(got) > 1+len(want)) != written || expiry != own {
+			t.Errorf("a state that expires at %d: at %d %x is written, until %d", own, at, got, expiry)
 		}
-		again, expiry := v.encode(limits, codecNow)
-		if expiry < codecNow {
-			t.Errorf("expires at %d", expiry)
-		}
-		back := decode(again, limits, codecNow)
-		if b, _ := back.encode(limits, codecNow); !bytes.Equal(b, again) {
-			t.Errorf("%x decodes and encodes to %x", again, b)
-		}
-	})
-}
-
-// The value is kept as long as the last state in it, whoever's it is.
-func TestAValueExpiresWithItsLastState(t *testing.T) {
-	limits := codecRule(time.Minute)
-	v := decode(chargedValue(24*time.Hour, nil, codecNow, 1), limits, codecNow)
-	if _, expiry := v.encode(limits, codecNow); expiry < codecNow+24*time.Hour.Microseconds() {
-		t.Errorf("expires %v from now", time.Duration(expiry-codecNow)*time.Microsecond)
 	}
 }
 
@@ -318,150 +249,47 @@ func TestTheBoundsOfStoredNumbers(t *testing.T) {
 			}
 		}
 	}
-	longest := uint64(core.MaxWindow.Microseconds())
-	for length, want := range map[uint64]readability{longest: readable, longest + 1: unreadable} {
-		value := append([]byte{stateVersion}, appendRecord(nil, now+1, body(nil, uint64(kindUsedUp), length))...)
-		if v := decode(value, limits, now); v.is != want {
-			t.Errorf("a denial of %d µs: read as %v, want %v", length, v.is, want)
-		}
-	}
-	for expiry, want := range map[int64]readability{latest: readable, latest + 1: unreadable} {
-		value := append([]byte{stateVersion}, appendRecord(nil, expiry, body(nil, uint64(44)))...)
-		if v := decode(value, limits, now); v.is != want {
-			t.Errorf("a record that expires at %d: read as %v, want %v", expiry, v.is, want)
-		}
-	}
 }
 
-// foreign makes records of another program, of size bytes each, which expire
-// one after the other.
-func foreign(n, size int) (records []record) {
-	for i := range n {
-		records = append(records, record{codecNow + 1e9 + int64(i), append([]byte{44}, make([]byte, size-1)...)})
-	}
-	return records
-}
-
-// Of the records of others as many are kept as the bounds allow, and those that
-// expire last.
-func TestHowManyRecordsOfOthersAreKept(t *testing.T) {
-	for n, want := range map[int]int{0: 0, 1: 1, maxForeign: maxForeign, maxForeign + 1: maxForeign, 3 * maxForeign: maxForeign} {
-		v := stored{foreign: foreign(n, 32)}
-		kept := v.kept(codecNow)
-		if len(kept) != want {
-			t.Errorf("%d of %d records are kept, want %d", len(kept), n, want)
-		}
-		for _, f := range kept {
-			if n > maxForeign && f.expiry < codecNow+1e9+int64(n-maxForeign) {
-				t.Errorf("of %d records one is kept that expires sooner than one that is not", n)
-			}
-		}
-	}
-	const half = maxForeignBytes / 2
-	for extra, want := range map[int]int{0: 2, 1: 1} {
-		records := foreign(2, half)
-		records[0] = foreign(1, half+extra)[0]
-		if size := len(records[0].body) + len(records[1].body); size != maxForeignBytes+extra {
-			t.Fatalf("%d bytes", size)
-		}
-		v := stored{foreign: records}
-		if kept := v.kept(codecNow); len(kept) != want || kept[0].expiry != records[2-want].expiry {
-			t.Errorf("%d bytes: %d records are kept, want %d", maxForeignBytes+extra, len(kept), want)
-		}
-	}
-}
-
-// Records that fill the bound are kept, also if there is one more that is not.
-func TestRecordsOfOthersThatFillTheBound(t *testing.T) {
-	v := stored{foreign: foreign(maxForeign+1, maxForeignBytes/maxForeign)}
-	if kept := v.kept(codecNow); len(kept) != maxForeign {
-		t.Errorf("%d records of %d bytes together are kept, want %d", len(kept), maxForeignBytes, maxForeign)
-	}
-}
-
-// A state that expires now is not written.
-func TestAStateThatExpiresNowIsNotWritten(t *testing.T) {
-	const fixed = 1
-	limits := codecRule(time.Hour)[fixed : fixed+1]
-	v := decode(nil, limits, codecNow)
-	limits[0].Charge(v.states[0], codecNow, 1)
-	end := limits[0].Expiry(v.states[0])
-	if value, _ := v.encode(limits, end-1); len(value) < 5 {
-		t.Errorf("a microsecond before the end %x is written", value)
-	}
-	if value, expiry := v.encode(limits, end); len(value) != 1 || expiry != end {
-		t.Errorf("at the end %x is written until %d", value, expiry)
-	}
-}
-
-// A record with the identity of a limit and no state is damaged.
-func TestARecordWithoutAState(t *testing.T) {
+// FuzzStoredState decodes any bytes: without a panic, to states that the
+// arithmetic can work with, and to a value that decodes and encodes to itself.
+func FuzzStoredState(f *testing.F) {
 	limits := codecRule(time.Hour)
-	for i := range limits {
-		value := append([]byte{stateVersion}, appendRecord(nil, codecNow+1e9, limits[i].id)...)
-		if v := decode(value, limits, codecNow); v.is != unreadable {
-			t.Errorf("limit %d: read as %v, with %d records of others", i, v.is, len(v.foreign))
-		}
-	}
-}
-
-// The program that wrote a record may have a clock that is a minute late: for so
-// long its record is kept after it has expired, by reading and by writing.
-func TestRecordsOfOthersAreKeptForAMinuteLonger(t *testing.T) {
-	limits := codecRule(time.Hour)
-	r := foreign(1, 32)[0]
-	value := appendRecord([]byte{stateVersion}, r.expiry, r.body)
-	for after, want := range map[time.Duration]int{0: 1, time.Minute - time.Microsecond: 1, time.Minute: 0} {
-		now := r.expiry + after.Microseconds()
-		if v := decode(value, limits, now); len(v.foreign) != want {
-			t.Errorf("%v after it has expired %d records are read, want %d", after, len(v.foreign), want)
-		}
-		v := stored{foreign: []record{r}}
-		if kept := v.kept(now); len(kept) != want {
-			t.Errorf("%v after it has expired %d records are kept, want %d", after, len(kept), want)
-		}
-	}
-}
-
-// A record of another program that expires too late is cut: to three windows for
-// the kinds whose window is read, and to longestLife for all others. What follows
-// the expiry stays.
-func TestTheExpiryOfAForeignRecordIsCut(t *testing.T) {
-	const now, hour = 1_764_000_123_456_789, 3_600_000_000
-	number := func(kind uint64, rest ...uint64) []byte {
-		b := binary.AppendUvarint(nil, kind)
-		for _, n := range rest {
-			b = binary.AppendUvarint(b, n)
-		}
-		return b
-	}
-	longest := uint64(core.MaxWindow.Microseconds())
-	const longestLife = (36_500 + 366) * 24 * hour // of a bucket, by a clock that is a window ahead
-	for name, c := range map[string]struct {
-		body []byte
-		most int64
-	}{
-		"a sliding window":           {number(0, hour, 0, 7), 3 * hour},
-		"an aligned log":             {number(7, hour, 0, 7), 3 * hour},
-		"the longest window":         {number(2, longest, 0, 7), 3 * int64(longest)},
-		"a token bucket":             {number(8, hour, 0, 7), longestLife},
-		"a lockout":                  {number(10, hour, 0, 7), longestLife},
-		"a window that none has":     {number(0, longest+1, 0, 7), longestLife},
-		"a window without an end":    {[]byte{0, 0xff}, longestLife},
-		"a kind alone":               {number(3), longestLife},
-		"a kind that nobody has yet": {number(200, hour), longestLife},
-	} {
-		for _, over := range []int64{-1, 0, 1, 1 << 50} {
-			v := decode(appendRecord([]byte{stateVersion}, now+c.most+over, c.body), nil, now)
-			if v.is != readable || len(v.foreign) != 1 {
-				t.Fatalf("%s: not kept: %+v", name, v)
+	value := chargedValue(time.Hour, nil, codecNow, 3)
+	f.Add(value)
+	f.Add(value[:len(value)/2])
+	f.Add(chargedValue(time.Minute, value, codecNow, 2))
+	f.Add(denied([]byte{stateVersion}, codecNow, 1e6))
+	f.Add([]byte("5 "))
+	f.Fuzz(func(t *testing.T, value []byte) {
+		v := decode(value, limits, codecNow)
+		for i := range limits {
+			m := &limits[i]
+			m.Advance(v.states[i], codecNow)
+			if left := m.Remaining(v.states[i], codecNow); left < 0 || left > m.Capacity() {
+				t.Errorf("%v: %d left", limits[i].id, left)
 			}
-			got, want := v.foreign[0], now+c.most+min(over, 0)
-			if got.expiry != want || !bytes.Equal(got.body, c.body) {
-				t.Errorf("%s, %d µs more: expires %d µs from now, want %d; the record is %x", name, over, got.expiry-now, want-now, got.body)
+			if wait := m.Wait(v.states[i], codecNow, 1); wait < 0 || wait > 5*m.Window() {
+				t.Errorf("%v: wait %d", limits[i].id, wait)
+			}
+			if need := m.Words(v.states[i], 1); len(v.states[i]) < need {
+				w := make([]uint64, need)
+				m.Grow(w, v.states[i])
+				v.states[i] = w
+			}
+			if m.Allows(v.states[i], codecNow, 1) {
+				m.Charge(v.states[i], codecNow, 1)
 			}
 		}
-	}
+		again, expiry := v.encode(limits, codecNow)
+		if expiry < codecNow {
+			t.Errorf("expires at %d", expiry)
+		}
+		back := decode(again, limits, codecNow)
+		if b, _ := back.encode(limits, codecNow); !bytes.Equal(b, again) {
+			t.Errorf("%x decodes and encodes to %x", again, b)
+		}
+	})
 }
 
 // The format of a month's state changes only with the version byte. Another zone's
