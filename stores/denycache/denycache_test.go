@@ -75,18 +75,6 @@ func TestOtherRequestsAskTheStore(t *testing.T) {
 	}
 }
 
-// A denial that outlasts every wait is remembered for a second, too.
-func TestADenialForEver(t *testing.T) {
-	f := newFixture(t, denycache.Config{}, hourly(0))
-	for range 3 {
-		if r := f.take(f.k(1)).Items[0].Results[0]; r.Allowed || r.RetryAfter != core.Never {
-			t.Errorf("%+v", r)
-		}
-		f.clock.Advance(10 * time.Millisecond)
-	}
-	f.want(0, "a quota of 0", func() { f.take(f.k(1)) })
-}
-
 // The cache changes no decision and no wait, whatever is taken, charged and refunded
 // with whatever quotas.
 func TestTheCacheChangesNoDecision(t *testing.T) {
@@ -214,37 +202,6 @@ func TestAChangeIsHeardAtOnce(t *testing.T) {
 	}
 }
 
-// The effect of what ends a denial, with a limiter.
-func TestWhatEndsADenial(t *testing.T) {
-	f := newFixture(t, denycache.Config{}, hourly(1))
-	l := core.Must(core.New(core.Config{Name: "other", Store: f.store, Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerMinute(3)}}}}))
-	k := core.Hit{Rule: "r", Key: "k"}
-	deny := func() {
-		t.Helper()
-		if err := l.Block(t.Context(), time.Hour, k); err != nil || l.Allow(t.Context(), k) || l.Allow(t.Context(), k) {
-			t.Fatalf("a blocked key is allowed, or %v", err)
-		}
-	}
-	for name, end := range map[string]func() error{
-		"a block of no length": func() error { return l.Block(t.Context(), 0, k) },
-		"a reset":              func() error { return l.Reset(t.Context(), k) },
-		"a reset of all":       func() error { return l.ResetAll(t.Context()) },
-	} {
-		deny()
-		if err := end(); err != nil {
-			t.Fatal(err)
-		}
-		if !l.Allow(t.Context(), k) {
-			t.Errorf("%s: the key is still denied", name)
-		}
-	}
-	for l.Allow(t.Context(), k) {
-	}
-	if d, err := l.Grant(t.Context(), 2, k); err != nil || d.Remaining != 2 || !l.Allow(t.Context(), k) {
-		t.Errorf("a grant: %v, %v", d, err)
-	}
-}
-
 // A denial is remembered for a second at most, and one caller asks again a little
 // earlier.
 func TestADenialIsRememberedForASecond(t *testing.T) {
@@ -271,14 +228,6 @@ func TestADenialIsRememberedForASecond(t *testing.T) {
 	}
 	f.clock.Advance(time.Second)
 	f.want(1, "after a second", func() { f.take(f.k(1)) })
-}
-
-// A denial that lasts for as long as one is remembered is not asked for again.
-func TestADenialOfJustTheLongestTime(t *testing.T) {
-	f := newFixture(t, denycache.Config{Longest: time.Second}, rule(core.Limit{Quota: 1, Window: time.Second, Algorithm: core.FixedWindow}))
-	f.useUp()
-	f.clock.Advance(950 * time.Millisecond)
-	f.want(0, "within the wait", func() { f.take(f.k(1)) })
 }
 
 // What another process does is heard within a second: at once by all callers, when one
@@ -373,37 +322,6 @@ func TestOneDeniedKeyDeniesTheBatch(t *testing.T) {
 	}
 }
 
-// A decision leaves out the limits that were not looked at.
-func TestADecisionLeavesOutWhatWasNotLookedAt(t *testing.T) {
-	f := newFixture(t, denycache.Config{}, hourly(1))
-	l := core.Must(core.New(core.Config{Name: "other", Store: f.store, Rules: []core.Rule{
-		{Name: "user", Limits: []core.Limit{core.PerMinute(50), core.PerHour(100)}},
-		{Name: "ip", Limits: []core.Limit{core.PerHour(1)}},
-	}}))
-	user, ip := core.Hit{Rule: "user", Key: "alice"}, core.Hit{Rule: "ip", Key: "192.0.2.1"}
-	for range 2 {
-		l.Allow(t.Context(), ip)
-	}
-	for _, hits := range [][]core.Hit{{user, ip}, {ip, user}} {
-		f.want(0, "a denied key of two", func() {
-			d, err := l.Take(t.Context(), 1, hits...)
-			if err != nil || d.Allowed || d.Rule() != "ip" || d.RetryAfter <= 0 {
-				t.Fatalf("%v, %v", d, err)
-			}
-			for s := range d.Limits() {
-				if s.Rule != "ip" {
-					t.Errorf("the decision has a limit of %s", s.Rule)
-				}
-			}
-			for _, h := range d.AppendHeaders(nil) {
-				if strings.Contains(h.Value, "user") {
-					t.Errorf("%s: %s", h.Name, h.Value)
-				}
-			}
-		})
-	}
-}
-
 // What the other store has not looked at is not remembered as denied.
 func TestItemsThatTheStoreHasNotLookedAtAreNotRemembered(t *testing.T) {
 	f := newFixture(t, denycache.Config{}, hourly(0))
@@ -470,25 +388,6 @@ func TestTheNumberOfKeysIsBounded(t *testing.T) {
 	f.take(f.item(0, "one more", 1))
 	f.want(1, "a key of too many", func() { f.take(f.item(0, "0", 1)) })
 	f.want(0, "the last key", func() { f.take(f.item(0, "one more", 1)) })
-}
-
-// Takes of the many keys below their limits do not keep a denial from being remembered.
-func TestTakesOfOtherKeysLeaveADenialAlone(t *testing.T) {
-	// In one table of 200, another key shares a generation with k, and the denial is lost.
-	for range 4 {
-		f := newFixture(t, denycache.Config{}, hourly(1))
-		f.take(f.k(1))
-		f.inner.after = func() {
-			for i := range 5 {
-				f.take(f.item(0, fmt.Sprint("other", i), 1))
-			}
-		}
-		f.take(f.k(1))
-		if f.take(f.k(1)).Cached {
-			return
-		}
-	}
-	t.Error("four tables have forgotten the denial, want one at most")
 }
 
 func TestConcurrentTakesAndResets(t *testing.T) {
