@@ -2,12 +2,10 @@ package memcachedstore
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"hash/maphash"
 	"net"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -166,31 +164,6 @@ func TestTurnsAreTakenInOneOrder(t *testing.T) {
 		})
 	}
 	wg.Wait()
-}
-
-// Nothing is sent to memcached for a caller that has gone.
-func TestACallerThatHasGoneAsksNothing(t *testing.T) {
-	server := memcachedtest.Start(t)
-	s := items{memcache.New(server.Addr), 0}
-	defer s.client.Close() //nolint:errcheck // of a test
-	name := "x"
-	if ok, err := s.Swap(t.Context(), name, swapstore.Value{}, []byte("kept"), time.Minute); !ok || err != nil {
-		t.Fatal(ok, err)
-	}
-	gone, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, load := s.Load(gone, []string{name})
-	_, swap := s.Swap(gone, "y", swapstore.Value{}, []byte("new"), time.Minute)
-	for what, err := range map[string]error{"Load": load, "Swap": swap, "Delete": s.Delete(gone, []string{name})} {
-		if !errors.Is(err, context.Canceled) {
-			t.Errorf("%s: %v", what, err)
-		}
-	}
-	for name, want := range map[string]bool{"x": true, "y": false} {
-		if got := server.MustDo("get " + name); strings.HasPrefix(got, "VALUE") != want {
-			t.Errorf("%s: %q", name, got)
-		}
-	}
 }
 
 // After a Reconfigure the rules may be others: the server of a key is that of its rule now.

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"math/rand/v2"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -98,30 +96,6 @@ func left(t testing.TB, l *core.Limiter, key string) int64 {
 	return d.Remaining
 }
 
-// Many callers of a new key, in several instances: the sum is exact.
-func TestAllCallersOfANewKeyAreCounted(t *testing.T) {
-	t.Parallel()
-	addr := memcachedtest.Start(t).Addr
-	for _, callers := range []int{64, 512} {
-		var limiters []*core.Limiter
-		for range 4 {
-			limiters = append(limiters, newLimiter(t, newStore(t, []string{addr}, memcachedstore.Timeout(patience)), fmt.Sprint("new", callers), core.PerHour(1000)))
-		}
-		var wg sync.WaitGroup
-		for i := range callers {
-			wg.Go(func() {
-				if d, err := take(limiters[i%len(limiters)], "k"); err != nil || !d.Allowed {
-					t.Errorf("%v, %v", d, err)
-				}
-			})
-		}
-		wg.Wait()
-		if got := left(t, limiters[0], "k"); got != 1000-int64(callers) {
-			t.Errorf("%d left after %d takes", got, callers)
-		}
-	}
-}
-
 // Exactly the quota is allowed, by all instances together.
 func TestFourInstancesAllowExactlyTheQuota(t *testing.T) {
 	addr := memcachedtest.Start(t).Addr
@@ -153,31 +127,6 @@ func TestFourInstancesAllowExactlyTheQuota(t *testing.T) {
 	}
 }
 
-// Windows of a second for a minute: never open early.
-func TestWindowsOfASecond(t *testing.T) {
-	t.Parallel()
-	clock := storetest.NewClock(time.UnixMicro(1_764_000_123_456_789))
-	s := newStore(t, []string{memcachedtest.Start(t).Addr}, memcachedstore.Timeout(patience), memcachedstore.Clock(clock.Now))
-	l := newLimiter(t, s, "second", core.Limit{Quota: 5, Window: time.Second, Algorithm: core.SlidingLog})
-	r := rand.New(rand.NewPCG(1, 2))
-	var allowed []time.Time
-	for end := clock.Now().Add(time.Minute); clock.Now().Before(end); clock.Advance(time.Duration(r.Int64N(100_000)) * time.Microsecond) {
-		within := 0
-		for _, at := range allowed {
-			if clock.Now().Sub(at) < time.Second {
-				within++
-			}
-		}
-		d, err := take(l, "k")
-		if err != nil || d.Allowed != (within < 5) {
-			t.Fatalf("%d in the last second: %v, %v", within, d, err)
-		}
-		if d.Allowed {
-			allowed = append(allowed, clock.Now())
-		}
-	}
-}
-
 func TestGuarantees(t *testing.T) {
 	t.Parallel()
 	server := memcachedtest.Start(t)
@@ -186,31 +135,6 @@ func TestGuarantees(t *testing.T) {
 		store := func() core.Store { return newStore(t, []string{proxy.Addr}, memcachedstore.Timeout(2*time.Second)) }
 		return storetest.Instances{Stores: []core.Store{store(), store()}, Gone: func() { proxy.Fail(faultproxy.Swallow, -1) }}
 	})
-}
-
-func BenchmarkTake(b *testing.B) {
-	server := memcachedtest.Start(b)
-	for _, goroutines := range []int{1, 16, 64} {
-		for _, keys := range []int{1, 1000} {
-			b.Run(fmt.Sprintf("%dgoroutines/%dkeys", goroutines, keys), func(b *testing.B) {
-				l := newLimiter(b, newStore(b, []string{server.Addr}, memcachedstore.Timeout(patience)), fmt.Sprintf("b-%d-%d-%d", goroutines, keys, b.N), core.PerHour(core.MaxQuota))
-				var next atomic.Int64
-				var wg sync.WaitGroup
-				for range goroutines {
-					wg.Go(func() {
-						for i := next.Add(1); i <= int64(b.N); i = next.Add(1) {
-							if _, err := take(l, fmt.Sprint(i%int64(keys))); err != nil {
-								b.Error(err)
-								return
-							}
-						}
-					})
-				}
-				wg.Wait()
-				b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "decisions/s")
-			})
-		}
-	}
 }
 
 func TestWrongOptionsAreNamed(t *testing.T) {
@@ -226,38 +150,11 @@ func TestWrongOptionsAreNamed(t *testing.T) {
 	if _, err := memcachedstore.New([]string{"nonsense"}); !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), "nonsense") {
 		t.Error(err)
 	}
-	if err := newStore(t, []string{"127.0.0.1:1"}).Ping(t.Context()); err == nil {
+	if err := newStore(t, []string{"127.0.0.1:1"}, memcachedstore.Timeout(time.Millisecond), memcachedstore.IdleConnections(1)).Ping(t.Context()); err == nil {
 		t.Error("Ping of nobody: no error")
 	}
 	if err := newStore(t, []string{memcachedtest.Start(t).Addr}).Ping(t.Context()); err != nil {
 		t.Error(err)
-	}
-}
-
-func TestANilOptionChangesNoLifetime(t *testing.T) {
-	if got, want := memcachedstore.LongestLifetime(nil), memcachedstore.LongestLifetime(); got != want {
-		t.Errorf("%v, want %v", got, want)
-	}
-}
-
-// Each option takes the least value that its comment names.
-func TestTheLeastValuesOfOptions(t *testing.T) {
-	for name, c := range map[string]struct {
-		opt  memcachedstore.Option
-		fine bool
-	}{
-		"Timeout: 1ms":       {memcachedstore.Timeout(time.Millisecond), true},
-		"Timeout: 999.999µs": {memcachedstore.Timeout(time.Millisecond - 1), false},
-		"IdleConnections: 1": {memcachedstore.IdleConnections(1), true},
-		"IdleConnections: 0": {memcachedstore.IdleConnections(0), false},
-	} {
-		s, err := memcachedstore.New([]string{"127.0.0.1:1"}, c.opt)
-		if c.fine != (err == nil) || err != nil && !strings.Contains(err.Error(), name) {
-			t.Errorf("%s: %v", name, err)
-		}
-		if err == nil {
-			_ = s.Close()
-		}
 	}
 }
 
@@ -488,64 +385,8 @@ func TestForeignValuesAreReplaced(t *testing.T) {
 		if d, err := take(l, "k"); err != nil || !d.Allowed || d.Remaining != 4 {
 			t.Errorf("%s: %v, %v", name, d, err)
 		}
-	}
-}
-
-// A limiter that denies what cannot be read does so for the shortest window, once.
-func TestForeignValuesDenyTheirKey(t *testing.T) {
-	addr := memcachedtest.Start(t).Addr
-	client := memcache.New(addr)
-	defer client.Close() //nolint:errcheck // of no interest any more
-	for name, value := range map[string][]byte{"text": []byte("abc"), "nothing": {}, "long": make([]byte, 100_000)} {
-		var log strings.Builder
-		clock := storetest.NewClock(time.UnixMicro(1_764_000_123_456_789))
-		s := newStore(t, []string{addr}, memcachedstore.Clock(clock.Now), memcachedstore.Log(slog.New(slog.NewTextHandler(&log, nil))))
-		l := core.Must(core.New(core.Config{Name: "denied-" + name, Store: s, DenyUnreadable: true, Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerHour(5), {Quota: 50, Window: 24 * time.Hour}}}}}))
-		d, err := take(l, "k")
-		if err != nil || !d.Allowed {
-			t.Fatal(d, err)
+		if item, err := client.Get(d.StoredKey()); err != nil || item.Flags != 0 { // a client that compresses would read them
+			t.Errorf("%s: stored %+v, %v", name, item, err)
 		}
-		if err := client.Set(&memcache.Item{Key: d.StoredKey(), Value: value}); err != nil {
-			t.Fatal(err)
-		}
-		for range 3 {
-			if d, err := take(l, "k"); err != nil || d.Allowed || d.RetryAfter > time.Hour {
-				t.Errorf("%s: %v, %v", name, d, err)
-			}
-			clock.Advance(time.Minute)
-		}
-		if got := log.String(); strings.Count(got, "cannot be read") != 1 || !strings.Contains(got, "action=deny") || !strings.Contains(got, d.StoredKey()) {
-			t.Errorf("%s: logged %q", name, got)
-		}
-		clock.Advance(57*time.Minute - time.Microsecond)
-		if d, _ := take(l, "k"); d.Allowed {
-			t.Errorf("%s: allowed before an hour has passed", name)
-		}
-		clock.Advance(time.Microsecond)
-		if d, err := take(l, "k"); err != nil || !d.Allowed || d.Remaining != 4 {
-			t.Errorf("%s: after an hour: %v, %v", name, d, err)
-		}
-	}
-}
-
-// A value that another program wrote is replaced with its flags: a client that
-// compresses would read them.
-func TestAReplacedItemHasNoFlags(t *testing.T) {
-	server := memcachedtest.Start(t)
-	l := newLimiter(t, newStore(t, []string{server.Addr}), "flags", core.PerHour(5))
-	d, err := take(l, "k")
-	if err != nil {
-		t.Fatal(err)
-	}
-	client := memcache.New(server.Addr)
-	defer client.Close() //nolint:errcheck // the test is over
-	if err := client.Set(&memcache.Item{Key: d.StoredKey(), Value: []byte("foreign"), Flags: 7}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := take(l, "k"); err != nil {
-		t.Fatal(err)
-	}
-	if item, err := client.Get(d.StoredKey()); err != nil || item.Flags != 0 || string(item.Value) == "foreign" {
-		t.Errorf("%+v, %v", item, err)
 	}
 }
