@@ -177,20 +177,3 @@ func TestOperations(t *testing.T) {
 		}
 	}
 }
-
-// A block ends here with the block of the store.
-func TestTheEndOfABlock(t *testing.T) {
-	f := newLink(nil)
-	l := newLimiter(t, newStore(t, f, resilient.Config{}), core.PerHour(6))
-	for _, d := range []time.Duration{time.Hour, 0} {
-		if err := l.Block(t.Context(), d, alice); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, err := range []error{nil, errGone} {
-		f.fail(err)
-		if n := allowed(t, l, 1, alice); n != 1 {
-			t.Errorf("with the store's error %v: still blocked", err)
-		}
-	}
-}

@@ -80,53 +80,6 @@ func TestARedisThatIsKilledAndComesBackEmpty(t *testing.T) {
 	}
 }
 
-// A Redis that answers, and charges nothing: a replica, one whose memory is full, or one that
-// forbids a command. Each instance allows its share.
-func TestARedisThatRejectsWrites(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	server.MustDo("ACL", "SETUSER", "app", "on", ">secret", "~*", "+@all")
-	for _, row := range []struct {
-		name       string
-		begin, end []string
-	}{
-		{"replica", []string{"REPLICAOF", "127.0.0.1", "1"}, []string{"REPLICAOF", "NO", "ONE"}},
-		{"full", []string{"CONFIG", "SET", "maxmemory", "1"}, []string{"CONFIG", "SET", "maxmemory", "0"}},
-		{"forbidden", []string{"ACL", "SETUSER", "app", "-set"}, []string{"ACL", "SETUSER", "app", "+set"}},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			const n, quota = 3, 30
-			var all []*core.Limiter
-			var stores []*resilient.Store
-			for range n {
-				s := newStore(t, newRedis(t, redis.Options{Addr: server.Addr, Username: "app", Password: "secret"}, patience), resilient.Config{Instances: n, Retry: 5 * time.Millisecond})
-				stores = append(stores, s)
-				all = append(all, core.Must(core.New(core.Config{Name: row.name, Store: s, Rules: []core.Rule{{Name: "user", Limits: []core.Limit{fixed(quota, 24*time.Hour)}}}})))
-			}
-			round := func() (got int) {
-				for _, l := range all {
-					got += allowed(t, l, quota, alice)
-				}
-				return got
-			}
-			server.MustDo(row.begin...)
-			if got := round(); got != quota {
-				t.Errorf("%d allowed without Redis, want %d", got, quota)
-			}
-			server.MustDo(row.end...)
-			for i, l := range all {
-				processtest.WaitFor(t, "Redis to be asked again", func() bool {
-					degraded(t, l, user("somebody"))
-					return stores[i].Up()
-				})
-			}
-			if got := round(); got != quota {
-				t.Errorf("%d allowed by Redis, which has counted nothing of that, want %d", got, quota)
-			}
-		})
-	}
-}
-
 // Replies that are lost, and a Redis that hangs: every request is decided, in time, and the key
 // gets no more than its quota, which Redis and the process have both counted.
 func TestARedisThatLosesReplies(t *testing.T) {

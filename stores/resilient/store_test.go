@@ -197,42 +197,6 @@ func TestAnOutageGivesNoFreshQuota(t *testing.T) {
 	}
 }
 
-// All limits of a request count what the store has allowed, also above a share.
-func TestHitsAboveTheShareCount(t *testing.T) {
-	clock := storetest.NewClock(time.Unix(1_764_000_000, 0))
-	f := newLink(clock.Now)
-	l := newLimiter(t, newStore(t, f, resilient.Config{Instances: 4, Failures: 1 << 30, Clock: clock.Now}), fixed(8, time.Second), fixed(100, time.Hour))
-	for range 5 {
-		if n := allowed(t, l, 6, alice); n != 6 {
-			t.Fatalf("%d allowed by the store", n)
-		}
-		clock.Advance(time.Second)
-	}
-	f.fail(errGone)
-	if n := allowed(t, l, 10, alice); n != 0 {
-		t.Errorf("%d allowed in an outage: 30 hits were counted in an hour, and the share is 25", n)
-	}
-	clock.Advance(time.Hour)
-	if n := allowed(t, l, 10, alice); n != 2 {
-		t.Errorf("%d allowed in the next hour, want 2: the share of a second", n)
-	}
-}
-
-// What the store denies is not counted here.
-func TestWhatTheStoreDeniesIsNotCounted(t *testing.T) {
-	s := newServer(nil)
-	own, other := &link{Store: s}, &link{Store: s}
-	l, l2 := newLimiter(t, newStore(t, own, resilient.Config{}), core.PerHour(5)), newLimiter(t, newStore(t, other, resilient.Config{}), core.PerHour(5))
-	allowed(t, l2, 5, alice)
-	if n := allowed(t, l, 20, alice); n != 0 {
-		t.Fatalf("%d allowed by the store", n)
-	}
-	own.fail(errGone)
-	if n := allowed(t, l, 20, alice); n != 5 {
-		t.Errorf("%d allowed in an outage, want 5", n)
-	}
-}
-
 // A peek counts nothing, with and without the store.
 func TestAPeekCountsNothing(t *testing.T) {
 	f := newLink(nil)
@@ -441,29 +405,5 @@ func TestAllocations(t *testing.T) {
 		if n := testing.AllocsPerRun(1000, func() { _, _ = take(l) }); n >= 1 && !racetest.Enabled {
 			t.Errorf("the store's error %v: %v allocations a decision", err, n)
 		}
-	}
-}
-
-func BenchmarkTake(b *testing.B) {
-	f := newLink(nil)
-	f.fail(errGone)
-	memory := func() core.Store { return core.Must(core.NewMemory(core.MemoryConfig{})) }
-	for name, store := range map[string]core.Store{
-		"memory": memory(),
-		"up":     newStore(b, memory(), resilient.Config{}),
-		"down":   newStore(b, f, resilient.Config{Retry: time.Hour}),
-	} {
-		l := newLimiter(b, store, core.PerHour(core.MaxQuota))
-		for range 10 {
-			_, _ = take(l)
-		}
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := take(l); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
 	}
 }
