@@ -180,9 +180,6 @@ func (s *Store) Sync(ctx context.Context) error {
 // have failed, and releases the namespace. The error tells how many hits could not be
 // pushed; Stats.Lost counts them. Operations after Close return core.ErrClosed;
 // closing again does nothing. Close does not close the backend.
-//
-// Measured on two busy cores, Close pushed 53,000 counters a second to Redis and 13,000 to
-// PostgreSQL.
 func (s *Store) Close(ctx context.Context) error {
 	if s.closed.Swap(true) {
 		return nil

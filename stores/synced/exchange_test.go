@@ -3,7 +3,6 @@ package synced_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -42,24 +41,6 @@ func TestTheLastHitsOfAWindow(t *testing.T) {
 		}
 		if got := b.total(); got != 60 {
 			t.Errorf("the backend has %d hits, want 60", got)
-		}
-	})
-}
-
-// Many keys go in batches of bounded size.
-func TestManyKeysBetweenTwoExchanges(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newShared()
-		s := newStore(t, b, synced.Config{Interval: time.Minute, Log: quiet})
-		l := newLimiter(t, s, aligned(10, time.Hour))
-		const keys = 20_000
-		for i := range keys {
-			take(t, l, fmt.Sprint(i))
-		}
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		if got := b.total(); got != keys || b.largest > 1000 || b.pushes < 20 {
-			t.Errorf("%d hits in %d pushes of at most %d", got, b.pushes, b.largest)
 		}
 	})
 }

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -105,33 +104,6 @@ func TestASyncThatCannotFetch(t *testing.T) {
 		down = false
 		if err := s.Sync(t.Context()); err != nil {
 			t.Errorf("all counters can be read: %v", err)
-		}
-	})
-}
-
-// Close waits for the fetch that it ends, and no fetch begins after it.
-func TestNoFetchAfterClose(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var running, begun atomic.Int64
-		backend := &scripted{shared: newShared(), counters: func(ctx context.Context) error {
-			begun.Add(1)
-			running.Add(1)
-			defer running.Add(-1)
-			<-ctx.Done()
-			time.Sleep(time.Second) // to clean up
-			return ctx.Err()
-		}}
-		s := newStore(t, backend, synced.Config{Interval: time.Hour, Log: quiet})
-		l := newLimiter(t, s, aligned(10, day))
-		if err := s.Close(context.Background()); err != nil || running.Load() != 0 {
-			t.Errorf("%v; %d fetches run after Close, want none", err, running.Load())
-		}
-		before := begun.Load()
-		time.Sleep(time.Hour) // longer than the pause after a fetch that has failed
-		_ = l.Reconfigure(core.Config{Rules: []core.Rule{{Name: "r", Limits: []core.Limit{aligned(10, time.Hour)}}}})
-		synctest.Wait()
-		if n := begun.Load() - before; n != 0 {
-			t.Errorf("%d fetches begin after Close, want none", n)
 		}
 	})
 }

@@ -309,6 +309,9 @@ func TestWrongConfigurationIsNamed(t *testing.T) {
 			t.Errorf("%q is not in:\n%v", want, err)
 		}
 	}
+	if _, err := synced.New(nil, synced.Config{}); !errors.Is(err, core.ErrConfig) {
+		t.Errorf("without a backend: %v", err)
+	}
 	b := newShared()
 	first := newStore(t, b, synced.Config{Interval: -1})
 	if c := first.Config(); c.Namespace != synced.DefaultNamespace || c.Interval != -1 || c.MaxKeys != synced.DefaultMaxKeys {
@@ -349,52 +352,6 @@ func TestWrongConfigurationIsNamed(t *testing.T) {
 	} {
 		if got := newStore(t, newShared(), c).Guarantees(); got != want {
 			t.Errorf("Interval %v: %+v, want %+v", c.Interval, got, want)
-		}
-	}
-}
-
-// Each field accepts the first and the last of its values, and no value beyond.
-func TestTheBoundsOfEachField(t *testing.T) {
-	for field, values := range map[string]struct{ good, bad []synced.Config }{
-		"Namespace": {
-			good: []synced.Config{{Namespace: "a"}, {Namespace: strings.Repeat("a", 64)}},
-			bad:  []synced.Config{{Namespace: strings.Repeat("a", 65)}, {Namespace: "{"}},
-		},
-		"Interval": {
-			good: []synced.Config{{Interval: -day}, {Interval: -1}, {Interval: 0}, {Interval: synced.MinInterval}, {Interval: 1000 * day}},
-			bad:  []synced.Config{{Interval: 1}, {Interval: synced.MinInterval - 1}},
-		},
-		"Windows[0]": {
-			good: []synced.Config{{Windows: []time.Duration{time.Millisecond}}, {Windows: []time.Duration{366 * day}}},
-			bad:  []synced.Config{{Windows: []time.Duration{time.Millisecond - time.Microsecond}}, {Windows: []time.Duration{366*day + time.Microsecond}}},
-		},
-		"Timeout": {
-			good: []synced.Config{{Timeout: time.Millisecond}, {Timeout: day}},
-			bad:  []synced.Config{{Timeout: time.Millisecond - 1}, {Timeout: 1}, {Timeout: -1}},
-		},
-		"MaxKeys": {
-			good: []synced.Config{{MaxKeys: 1}, {MaxKeys: 100_000_000}},
-			bad:  []synced.Config{{MaxKeys: -1}},
-		},
-	} {
-		for _, c := range values.good {
-			c.Log = quiet
-			s, err := synced.New(newShared(), c)
-			if err != nil {
-				t.Errorf("%s: %v", field, err)
-				continue
-			}
-			_ = s.Close(t.Context())
-		}
-		for _, c := range values.bad {
-			if _, err := synced.New(newShared(), c); !errors.Is(err, core.ErrConfig) || strings.Count(err.Error(), "\n") != 0 || !strings.Contains(err.Error(), ": "+field+": ") {
-				t.Errorf("%s: %+v: %v", field, c, err)
-			}
-		}
-	}
-	for interval, valid := range map[time.Duration]bool{-1: true, 0: false, time.Hour: false} {
-		if s, err := synced.New(nil, synced.Config{Interval: interval}); (err == nil) != valid {
-			t.Errorf("without a backend, Interval %v: %v, %v", interval, s, err)
 		}
 	}
 }

@@ -285,9 +285,3 @@ func TestWhenRowsAreDeleted(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkCloseAndStart(b *testing.B) {
-	backendtest.Benchmark(b, func(t testing.TB) synced.Backend {
-		return pgbackend.New(newPool(t, postgrestest.Start(t).URL))
-	})
-}
