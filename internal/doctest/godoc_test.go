@@ -42,8 +42,12 @@ var shownIn = map[string]string{
 	"policy.Parse":    "", // the package's own
 	"policy.WithUser": "WithTier",
 
-	"redisstore.Log":                "Clock",
-	"redisstore.WithoutDenialCache": "Clock",
+	"redisstore.AnotherInstance":    "New_options",
+	"redisstore.Clock":              "New_options",
+	"redisstore.Log":                "New_options",
+	"redisstore.ShardedByKey":       "New_options",
+	"redisstore.Timeout":            "New_options",
+	"redisstore.WithoutDenialCache": "New_options",
 }
 
 // functions returns the exported functions of a package, and its Examples: by

@@ -20,7 +20,7 @@ type call struct {
 	store  *Store
 	verb   byte
 	items  []callItem
-	resets []int64 // for back and refund: of all limits of all items
+	resets []int64 // for a refund: of all limits of all items
 	time   int64   // by the application's clock; 0: the server's time
 	weight int
 	state  atomic.Int32
@@ -64,7 +64,7 @@ func (s *Store) newCall(op operation, verb byte, items []namedItem) *call {
 		texts, weight := it.rule.textsOf(it.Item, it.rule.textFor(s, c.time))
 		c.items = append(c.items, callItem{name: it.name, rule: it.rule, texts: texts, cost: it.Cost})
 		c.weight += weight
-		if verb == verbBack || verb == verbRefund {
+		if verb == verbRefund {
 			c.items[i].at = it.At
 			for j := range it.Results {
 				c.resets = append(c.resets, it.Results[j].ResetAfter.Microseconds())

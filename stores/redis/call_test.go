@@ -17,43 +17,6 @@ import (
 	"github.com/floodgate-go/floodgate/internal/redistest"
 )
 
-// A reply that has come is used, although the call's time has passed since.
-func TestAReplyThatHasComeIsUsed(t *testing.T) {
-	failed := errors.New("failed")
-	for range 100 { // of two channels that are ready, select takes any
-		s := New(nil)
-		s.patience = time.Nanosecond
-		c := s.newCall(operation{t.Context(), time.Now()}, verbTake, nil)
-		c.line = s.lines.whole
-		c.err = failed
-		c.finish()
-		if _, err := c.wait(); !errors.Is(err, failed) {
-			t.Fatalf("error %v, want %v", err, failed)
-		}
-	}
-}
-
-// A call is not sent after its deadline, unless it was sent before. After a reply which proves that
-// it has not run it can be withdrawn, if the client does not gather commands.
-func TestWhenACallIsSent(t *testing.T) {
-	now := time.Now()
-	for _, gathers := range []bool{false, true} {
-		s := New(nil)
-		s.gathers = gathers
-		c := s.newCall(operation{context.Background(), now}, verbTake, nil)
-		if c.send(now.Add(time.Nanosecond)) || !c.gone() || c.send(now) {
-			t.Error("it is sent after its deadline")
-		}
-		c = s.newCall(operation{context.Background(), now}, verbTake, nil)
-		if !c.send(now) || !c.send(now.Add(time.Nanosecond)) || c.withdraw() {
-			t.Error("a redirect after its deadline withdraws a call that was sent")
-		}
-		if c.ranNot(); c.sent() != gathers || c.withdraw() == gathers {
-			t.Errorf("gathers %t: after a reply that it has not run, it counts as sent: %t", gathers, c.sent())
-		}
-	}
-}
-
 // A call that is withdrawn when its command has been made, and not yet been written,
 // is not charged, and the others of the command are.
 func TestACallIsWithdrawnFromItsCommand(t *testing.T) {
@@ -137,6 +100,10 @@ func inputOf(t *testing.T, cmd redis.Cmder) []byte {
 func TestHowOftenACommandIsSentAgain(t *testing.T) {
 	for reply, want := range map[string]int{
 		"LOADING Redis is loading the dataset in memory":              1 + mostRepeats,
+		"MOVED 1 127.0.0.1:1":                                         1 + mostRepeats,
+		"ASK 1 127.0.0.1:1":                                           1 + mostRepeats,
+		"CLUSTERDOWN The cluster is down":                             1 + mostRepeats,
+		"MASTERDOWN Link with MASTER is down":                         1 + mostRepeats,
 		"TRYAGAIN Multiple keys request during rehashing of slot":     1 + mostRepeats,
 		"CROSSSLOT Keys in request don't hash to the same slot":       1,
 		"NOPERM No permissions to access a key":                       1,
@@ -195,28 +162,6 @@ func TestACommandStaysAsItWas(t *testing.T) {
 	}
 }
 
-// The limits of a rule are sent once for all calls of a command.
-func TestCallsShareTheirLimits(t *testing.T) {
-	s := New(nil)
-	x := &exchange{store: s}
-	many, few := items(t, s, "a", "b", "c", "d"), items(t, s, "e")
-	few[0].rule = &newCounters(s, "few", []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerHour(3)}}}).rules[0]
-	for _, some := range [][]namedItem{many[:2], few, many[2:]} {
-		x.calls = append(x.calls, s.newCall(s.begin(t.Context()), verbTake, some))
-	}
-	x.arm(t.Context(), x.script(), false)
-	if got, want := len(x.args), argFirstKey+5+1+2; got != want {
-		t.Errorf("%d arguments, want %d: %v", got, want, x.args)
-	}
-	for i, want := range []int{2, 3, 2} {
-		for _, it := range x.calls[i].items {
-			if it.place != want {
-				t.Errorf("call %d: its limits are at %d, want %d", i, it.place, want)
-			}
-		}
-	}
-}
-
 func TestNamesOfClasses(t *testing.T) {
 	for c, want := range map[Class]string{ClassOther: "failed", ClassDamaged: "damaged", ClassDamaged + 1: "unknown class"} {
 		if got := c.String(); got != want {
@@ -229,28 +174,6 @@ func TestNamesOfClasses(t *testing.T) {
 func TestSlots(t *testing.T) {
 	if got := slotOf("123456789"); got != 0x31c3 {
 		t.Errorf("slot %#x, want 0x31c3", got)
-	}
-}
-
-// A take of keys of several slots is known to have charged nothing if it fails for the
-// first slot, and not if it fails for a later one.
-func TestATakeOfSeveralSlotsThatFails(t *testing.T) {
-	real := redis.NewClient(&redis.Options{Addr: redistest.Start(t).Addr})
-	defer real.Close() //nolint:errcheck // the test is over
-	for i, failing := range []string{"a", "b"} {
-		s := New(process(func(cmd redis.Cmder) error {
-			if Verbs(cmd)[0] == "take" && cmd.Args()[argFirstKey] == failing {
-				return errBroken
-			}
-			return real.Process(t.Context(), cmd)
-		}), Timeout(20*time.Second))
-		s.gathers = false
-		s.layout.Store(oneSlot)
-		some := items(t, s, "a", "b")
-		_, err := s.takeApart(operation{context.Background(), time.Now().Add(20 * time.Second)}, verbTake, s.group(some))
-		if !errors.Is(err, errBroken) || errors.Is(err, core.ErrNotCharged) != (i == 0) {
-			t.Errorf("%s fails: error %v, not charged %v", failing, err, errors.Is(err, core.ErrNotCharged))
-		}
 	}
 }
 
@@ -270,96 +193,6 @@ func TestTheScriptThatCannotBeSent(t *testing.T) {
 	_, err := s.do(s.begin(t.Context()), verbTake, items(t, s, "k"))
 	if !errors.Is(err, errBroken) || !errors.Is(err, core.ErrNotCharged) || !slices.Equal(commands, []any{evalsha, eval}) {
 		t.Errorf("%v after the commands %v", err, commands)
-	}
-}
-
-// While a command pauses before its next attempt, others are sent.
-func TestACommandThatPausesLetsOthersThrough(t *testing.T) {
-	var s *Store
-	var attempts int
-	paused, through, other := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-	s = OneAtATime(New(process(func(cmd redis.Cmder) error {
-		if cmd.Args()[argFirstKey] == "other" {
-			close(through)
-			return errBroken
-		}
-		if attempts++; attempts == 1 {
-			close(paused)
-			for end := time.Now().Add(20 * time.Second); Waiting(s) != 1 && time.Now().Before(end); <-time.After(time.Millisecond) {
-			}
-			return scriptError("LOADING Redis is loading the dataset in memory")
-		}
-		select {
-		case <-through:
-		case <-time.After(10 * time.Second):
-			t.Error("the other command was not sent while the first one paused")
-		}
-		return errBroken
-	}), Timeout(time.Minute)))
-	s.gathers = false
-	go func() {
-		<-paused
-		_, err := s.do(s.begin(context.Background()), verbTake, items(t, s, "other"))
-		other <- err
-	}()
-	if _, err := s.do(s.begin(t.Context()), verbTake, items(t, s, "k")); !errors.Is(err, errBroken) || attempts != 2 {
-		t.Errorf("%v after %d attempts", err, attempts)
-	}
-	if err := <-other; !errors.Is(err, errBroken) {
-		t.Error(err)
-	}
-}
-
-// A caller that has let a command before its own through lets through the next one, if that command is stuck, too.
-func TestACallerPushesMoreThanOnce(t *testing.T) {
-	const stuck = 4
-	entered, end := make(chan struct{}, stuck), make(chan struct{})
-	s := New(process(func(cmd redis.Cmder) error {
-		if cmd.Args()[argFirstKey] == "late" {
-			return errBroken
-		}
-		entered <- struct{}{}
-		<-end
-		return errBroken
-	}), Timeout(20*time.Second))
-	defer close(end)
-	hungUp, cancel := context.WithCancel(t.Context())
-	cancel()
-	heavy := make([]string, 1000) // more than what one command takes along
-	for i := range heavy {
-		heavy[i] = fmt.Sprint(i)
-	}
-	for range stuck {
-		if _, err := s.do(s.begin(hungUp), verbTake, items(t, s, heavy...)); !errors.Is(err, context.Canceled) {
-			t.Fatal(err)
-		}
-	}
-	if _, err := s.do(s.begin(t.Context()), verbTake, items(t, s, "late")); !errors.Is(err, errBroken) {
-		t.Errorf("the call behind them ends with %v", err)
-	}
-	for i := range stuck { // a command may have begun, and not have come so far
-		select {
-		case <-entered:
-		case <-time.After(20 * time.Second):
-			t.Fatalf("%d commands were before it, want %d", i, stuck)
-		}
-	}
-}
-
-// A command lasts until the latest deadline of its calls, wherever that one is among them.
-func TestTheDeadlineOfACommand(t *testing.T) {
-	s := New(nil)
-	soon, late := time.Now().Add(time.Hour), time.Now().Add(2*time.Hour)
-	for _, ends := range [][]time.Time{{soon, late, soon}, {late, soon}, {soon, late}} {
-		x := &exchange{store: s}
-		for _, end := range ends {
-			x.calls = append(x.calls, s.newCall(operation{t.Context(), end}, verbTake, items(t, s, "k")))
-		}
-		ctx, cancel := x.context()
-		if got, _ := ctx.Deadline(); !got.Equal(late) {
-			t.Errorf("deadlines %v: %v, want %v", ends, got, late)
-		}
-		cancel()
 	}
 }
 
@@ -424,29 +257,5 @@ func (c *counting) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		*c++
 		return next(ctx, cmd)
-	}
-}
-
-// A look at keys of several slots charges nothing, also if the server has to tell its time first.
-func TestALookAtACalendarInSeveralSlots(t *testing.T) {
-	client := redis.NewClient(&redis.Options{Addr: redistest.Start(t).Addr})
-	defer client.Close() //nolint:errcheck // the test is over
-	var verbs []string
-	s := New(process(func(cmd redis.Cmder) error {
-		verbs = append(verbs, Verbs(cmd)...)
-		return client.Process(t.Context(), cmd)
-	}), Timeout(20*time.Second))
-	s.layout.Store(oneSlot)
-	b := newCounters(s, "l", []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerMonth(10)}}})
-	item := func(key string) core.Item {
-		return core.Item{Key: []byte(key), Cost: 1, Results: make([]core.Result, 1)}
-	}
-	batch := &core.Batch{Items: []core.Item{item("a"), item("b")}}
-	SetAhead(s, 400*24*time.Hour)
-	if err := storetest.Do(t.Context(), b, core.OpPeek, batch); err != nil || !batch.Allowed || len(verbs) < 3 {
-		t.Fatalf("allowed %t, %v, after %q", batch.Allowed, err, verbs)
-	}
-	if slices.ContainsFunc(verbs, func(v string) bool { return v != "peek" }) {
-		t.Errorf("the script was called for %q", verbs)
 	}
 }

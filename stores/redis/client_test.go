@@ -114,6 +114,18 @@ func TestADecisionAloneIsSentByItsCaller(t *testing.T) {
 	}
 }
 
+// dialOnce returns a dialer that connects once. Then it waits for the end, whatever its context does.
+func dialOnce(end <-chan struct{}) func(context.Context, string, string) (net.Conn, error) {
+	var dialed atomic.Bool
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if dialed.Swap(true) {
+			<-end
+			return nil, errRefused
+		}
+		return new(net.Dialer).DialContext(ctx, network, addr)
+	}
+}
+
 // Whatever the README's client waits for, the store's deadline ends the decision, and the
 // error tells whether anything was sent.
 func TestTheDeadlineEndsALoneDecision(t *testing.T) {
@@ -127,22 +139,27 @@ func TestTheDeadlineEndsALoneDecision(t *testing.T) {
 	defer silent.Close() //nolint:errcheck // the test is over
 	end := make(chan struct{})
 	defer close(end)
+	occupy := func(t *testing.T, client *redis.Client) { // the only connection, after a decision on its caller's goroutine
+		b := bind(t, client, hourly, redisstore.Timeout(patience))
+		take(t, b, "k")
+		take(t, b, "another")
+		go client.BLPop(context.Background(), 0, t.Name())
+		processtest.WaitFor(t, "the connection to be taken", func() bool { return client.PoolStats().IdleConns == 0 })
+	}
 	for name, c := range map[string]struct {
 		options redis.Options
-		prepare func(*redis.Client)
+		prepare func(*testing.T, *redis.Client)
 		sent    bool
+		charged int64 // afterwards
 	}{
 		"a server that does not answer a new client": {options: redis.Options{Addr: silent.Addr().String()}},
 		"a dialer that never returns": {options: redis.Options{Addr: "nowhere", Dialer: func(context.Context, string, string) (net.Conn, error) {
 			<-end
 			return nil, errRefused
 		}}},
-		"a full pool": {options: redis.Options{Addr: server.Addr, PoolSize: 1, PoolTimeout: time.Hour}, prepare: func(client *redis.Client) {
-			client.Ping(context.Background())
-			go client.BLPop(context.Background(), 0, "never")
-			processtest.WaitFor(t, "the connection to be taken", func() bool { return client.PoolStats().IdleConns == 0 })
-		}},
-		"a reply that does not come": {options: redis.Options{Addr: proxy.Addr}, sent: true, prepare: func(client *redis.Client) {
+		"the second connection's dialer": {options: redis.Options{Addr: server.Addr, PoolSize: 2, Dialer: dialOnce(end)}, prepare: occupy, charged: 1},
+		"a full pool":                    {options: redis.Options{Addr: server.Addr, PoolSize: 1, PoolTimeout: time.Hour}, prepare: occupy, charged: 1},
+		"a reply that does not come": {options: redis.Options{Addr: proxy.Addr}, sent: true, charged: 2, prepare: func(t *testing.T, client *redis.Client) {
 			take(t, bind(t, client, hourly, redisstore.Timeout(patience)), "k")
 			proxy.Fail(faultproxy.Swallow, -1)
 		}},
@@ -152,34 +169,18 @@ func TestTheDeadlineEndsALoneDecision(t *testing.T) {
 			client := redis.NewClient(&c.options)
 			defer client.Close() //nolint:errcheck // the test is over
 			if c.prepare != nil {
-				c.prepare(client)
+				c.prepare(t, client)
 			}
 			err := storetest.Do(t.Context(), bind(t, client, hourly, redisstore.Timeout(100*time.Millisecond)), core.OpTake, one("k", 1, 1))
 			var e *redisstore.Error
 			if !errors.As(err, &e) || e.Class != redisstore.ClassTimedOut || e.Unknown != c.sent {
 				t.Errorf("error %v, want a timeout; sent: %v", err, c.sent)
 			}
+			newClient(t, server.Addr).RPush(context.Background(), t.Name(), 1) // the connection is free again
+			if got := charged(t, bind(t, newClient(t, server.Addr), hourly, redisstore.Timeout(patience)), "k"); got != c.charged {
+				t.Errorf("%d charged, want %d", got, c.charged)
+			}
 		})
-	}
-}
-
-// A caller who has hung up before its decision was sent on its own goroutine is told
-// what was decided.
-func TestACallerWhoHasHungUpMayHearTheDecision(t *testing.T) {
-	client := core.Must(redisstore.NewClient("redis://" + redistest.Start(t).Addr))
-	defer client.Close() //nolint:errcheck // the test is over
-	b := bind(t, client, hourly, redisstore.Timeout(patience))
-	take(t, b, "other") // makes the connection
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	n := 0
-	processtest.WaitFor(t, "a decision on the caller's goroutine", func() bool {
-		n++
-		batch := one(fmt.Sprint(n), 1, 1)
-		return storetest.Do(ctx, b, core.OpTake, batch) == nil && batch.Allowed
-	})
-	if got := charged(t, b, fmt.Sprint(n)); got != 1 {
-		t.Errorf("%d charged", got)
 	}
 }
 
@@ -296,32 +297,56 @@ func TestAPanicOfAHookFailsTheDecisionsOfItsCommand(t *testing.T) {
 	})
 }
 
-// A take whose client has hung up before the answer came may have been charged.
-func TestTheErrorOfACanceledTake(t *testing.T) {
+// A caller who hangs up before the answer has come, or whose own deadline passes, does not wait. Its
+// take is charged all the same.
+func TestACanceledTake(t *testing.T) {
 	server := redistest.Start(t)
 	client := newClient(t, server.Addr)
 	client.AddHook(before("", "", nil)) // so that a decision alone does not wait on its caller's goroutine
-	b := bind(t, client, hourly, redisstore.Timeout(patience))
-	take(t, b, "k")
-	server.MustDo("CLIENT", "PAUSE", "20000", "WRITE") // scripts too
-	defer server.MustDo("CLIENT", "UNPAUSE")
+	deadlines := core.Must(redisstore.NewClient("redis://" + server.Addr))
+	defer deadlines.Close() //nolint:errcheck // the test is over
 	gone := errors.New("gone")
-	two := one("k", 1, 1)
-	two.Items = append(two.Items, one("other", 1, 1).Items...)
-	apart := bind(t, newClient(t, server.Addr), hourly, redisstore.Timeout(patience), redisstore.ShardedByKey())
-	for name, take := range map[string]func(context.Context) error{
-		"one key":                  func(ctx context.Context) error { return storetest.Do(ctx, b, core.OpTake, one("k", 1, 1)) },
-		"keys in several commands": func(ctx context.Context) error { return storetest.Do(ctx, apart, core.OpTake, two) },
-	} {
-		for _, cause := range []error{context.Canceled, gone} {
+	canceled := func(cause error) func() context.Context {
+		return func() context.Context {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			cancel(cause)
-			err := take(ctx)
-			var e *redisstore.Error
-			if !errors.As(err, &e) || e.Class != redisstore.ClassCanceled || !e.Unknown || !errors.Is(err, cause) {
-				t.Errorf("%s, canceled by %q: error %v, want one that has the cause and says that the take may have been charged", name, cause, err)
-			}
+			return ctx
 		}
+	}
+	for name, c := range map[string]struct {
+		client redisstore.Client
+		opts   []redisstore.Option
+		keys   []string
+		ctx    func() context.Context
+		cause  error
+	}{
+		"one key":                  {client, nil, []string{"a"}, canceled(context.Canceled), context.Canceled},
+		"another cause":            {client, nil, []string{"a"}, canceled(gone), gone},
+		"keys in several commands": {client, []redisstore.Option{redisstore.ShardedByKey()}, []string{"a", "b"}, canceled(gone), gone},
+		"a client that keeps deadlines": {deadlines, nil, []string{"a"}, func() context.Context {
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+			t.Cleanup(cancel)
+			return ctx
+		}, context.DeadlineExceeded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := bind(t, c.client, hourly, append(c.opts, redisstore.Timeout(patience))...)
+			batch := new(core.Batch)
+			for _, key := range c.keys {
+				take(t, b, key)
+				batch.Items = append(batch.Items, one(key, 1, 1).Items...)
+			}
+			server.MustDo("CLIENT", "PAUSE", "20000", "WRITE") // scripts too
+			err := storetest.Do(c.ctx(), b, core.OpTake, batch)
+			server.MustDo("CLIENT", "UNPAUSE")
+			var e *redisstore.Error
+			if !errors.As(err, &e) || e.Class != redisstore.ClassCanceled || !e.Unknown || !errors.Is(err, c.cause) {
+				t.Errorf("error %v, want one that has the cause and says that the take may have been charged", err)
+			}
+			for _, key := range c.keys {
+				processtest.WaitFor(t, "the charge", func() bool { return charged(t, b, key) == 2 })
+			}
+		})
 	}
 }
 

@@ -139,11 +139,6 @@ func (s *Store) ask(op operation, verb byte, items []namedItem) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return s.results(r, verb, items)
-}
-
-// results fills in the results of a reply.
-func (s *Store) results(r reply, verb byte, items []namedItem) (allowed bool, err error) {
 	s.reportReply(r, items)
 	if err = r.fill(verb, items); err != nil {
 		return false, err

@@ -5,7 +5,7 @@
 //	limiter, err := core.New(core.Config{Name: "api", Rules: rules, Store: redisstore.New(client)})
 //
 // The server is Redis 5 or later, or one that runs its scripts, such as Valkey; it may be
-// a cluster. The user needs EVALSHA, EVAL, TIME, GETRANGE, SET, DEL, PTTL and PEXPIRE on
+// a cluster. The user needs EVALSHA, EVAL, TIME, GETRANGE, SET, DEL and PTTL on
 // keys fg1:*, and should have SETRANGE, which is faster. A client of a cluster needs CLUSTER
 // SLOTS, and [Store.Scan] SCAN. The time is the server's (see [Clock]).
 //

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -14,90 +16,235 @@ import (
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/core/storetest"
+	"github.com/floodgate-go/floodgate/internal/meter"
 	"github.com/floodgate-go/floodgate/internal/redistest"
 	redisstore "github.com/floodgate-go/floodgate/stores/redis"
 	"github.com/floodgate-go/floodgate/stores/swapstore"
 )
 
-// The script does what package swapstore does, whose formats say the same: it decides
-// alike, and stores the same, for the same time. So it is for several keys and limits at once, with states of
-// another program's limits, values that are damaged, foreign or newer, and a clock that also goes back.
-func TestTheScriptDoesAsTheStoreInGo(t *testing.T) {
+// The script decides as package swapstore does, which has the same arithmetic in Go: on
+// several keys and limits at once, with states of another program's limits, and with a clock
+// that also goes back.
+func TestTheScriptDecidesAsTheStoreInGo(t *testing.T) {
 	t.Parallel()
 	client := newClient(t, redistest.Start(t).Addr)
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))
 	for round := range rounds(120) {
-		d := newDuel(t, r, seed, round, client)
-		for d.step = range 60 {
-			d.persisted = -1
-			if r.IntN(5) == 0 {
-				d.meddle(r.IntN(len(d.names)))
-			}
+		d := newDuel(t, r, fmt.Sprintf("seed %d, round %d", seed, round), fmt.Sprint("d", round, "-", seed), client)
+		for range 60 {
+			d.look()
 			d.operate()
 			d.advance()
 		}
 	}
 }
 
-const duelNames = 4 // of two rules, with two keys each
-
 // duel runs the same operations with the script and with package swapstore. Two
 // programs do them, whose limits are not the same, so that each finds states of the other's.
 type duel struct {
-	t           *testing.T
-	r           *rand.Rand
-	seed        uint64
-	client      *redis.Client
-	goServer    *goServer
-	clock       *storetest.Clock
-	rules       [2][]core.StoreRule
-	bounds      [2][2]core.Counters // of each program: Go's and the script's
-	names       []string
-	ruleOf      []int        // of each name
-	translators []translator // of the rules: with the limits of both programs
-	charged     []charge
-	persisted   int             // the name that was given an endless lifetime; -1: none
-	waits       []time.Duration // of the last results
-	wrote       bool            // the operation writes, as it is not a look or denied
-	step        int
-	what        string
+	t       *testing.T
+	r       *rand.Rand
+	round   string
+	clock   *storetest.Clock
+	rules   [2][]core.StoreRule
+	bounds  [2][2]core.Counters // of each program: Go's and the script's
+	charged []charge
+	waits   []time.Duration // of the last results
 }
 
-// charge is a take or a charge that may be refunded.
+// charge is a take that may be refunded.
 type charge struct {
 	program int
 	pair    [2]*core.Batch
 }
 
-func newDuel(t *testing.T, r *rand.Rand, seed uint64, round int, client *redis.Client) *duel {
-	d := &duel{t: t, r: r, seed: seed, client: client, goServer: &goServer{values: map[string]swapstore.Value{}}, clock: storetest.NewClock(time.UnixMicro(1_764_000_123_456_789))}
-	name := fmt.Sprint("d", round, "-", seed)
+func newDuel(t *testing.T, r *rand.Rand, round, name string, client *redis.Client) *duel {
+	d := &duel{t: t, r: r, round: round, clock: storetest.NewClock(time.UnixMicro(1_764_000_123_456_789))}
 	for rule := range 2 {
 		var limits []core.Limit
-		limit := []func(*rand.Rand) core.Limit{mixedLimit, mixedLimit, plainLimit}[r.IntN(3)]
 		for range 2 + r.IntN(4) {
-			if l := limit(r); !slices.ContainsFunc(limits, func(o core.Limit) bool { return sameCounters(o, l) }) {
+			l := mixedLimit(r)
+			if !slices.ContainsFunc(limits, func(o core.Limit) bool { return meter.FromCore(o).Identity() == meter.FromCore(l).Identity() }) {
 				limits = append(limits, l)
 			}
 		}
-		d.translators = append(d.translators, newTranslator(limits))
 		for program := range d.rules {
 			some := slices.Clone(limits)
 			r.Shuffle(len(some), func(i, j int) { some[i], some[j] = some[j], some[i] })
-			some = some[:1+r.IntN(len(some))]
-			d.rules[program] = append(d.rules[program], core.StoreRule{Name: fmt.Sprint("r", rule), Limits: some, DenyUnreadable: r.IntN(2) == 0})
-		}
-		for key := range 2 {
-			d.names, d.ruleOf = append(d.names, d.rules[0][rule].StoredKey(name, fmt.Append(nil, key))), append(d.ruleOf, rule)
+			d.rules[program] = append(d.rules[program], core.StoreRule{Name: fmt.Sprint("r", rule), Limits: some[:1+r.IntN(len(some))]})
 		}
 	}
+	server, quiet := values{}, slog.New(slog.DiscardHandler)
 	for program, rules := range d.rules {
-		inGo := core.Must(swapstore.New(d.goServer, swapstore.Config{Clock: d.clock.Now, Log: slog.New(slog.DiscardHandler)}))
-		script := redisstore.New(client, redisstore.Timeout(patience), redisstore.Clock(d.clock.Now), redisstore.WithoutDenialCache(), redisstore.AnotherInstance(), redisstore.Log(slog.New(slog.DiscardHandler)))
+		inGo := core.Must(swapstore.New(server, swapstore.Config{Clock: d.clock.Now, Log: quiet}))
+		script := redisstore.New(client, redisstore.Timeout(patience), redisstore.Clock(d.clock.Now), redisstore.WithoutDenialCache(), redisstore.AnotherInstance(), redisstore.Log(quiet))
 		d.bounds[program] = [2]core.Counters{core.Must(inGo.Open(name, rules)), core.Must(script.Open(name, rules))}
 	}
 	return d
+}
+
+// values are the values of a server in Go.
+type values map[string]swapstore.Value
+
+func (s values) Load(_ context.Context, names []string) (all []swapstore.Value, err error) {
+	for _, name := range names {
+		all = append(all, s[name])
+	}
+	return all, nil
+}
+
+func (s values) Swap(_ context.Context, name string, _ swapstore.Value, value []byte, _ time.Duration) (bool, error) {
+	s[name] = swapstore.Value{Value: slices.Clone(value), Version: 1}
+	return true, nil
+}
+
+func (s values) Delete(_ context.Context, names []string) error {
+	for _, name := range names {
+		delete(s, name)
+	}
+	return nil
+}
+
+// do does an operation of a program with both stores, which must decide alike.
+func (d *duel) do(program int, op core.Op, pair [2]*core.Batch) {
+	d.t.Helper()
+	for i, b := range d.bounds[program] {
+		if err := storetest.Do(d.t.Context(), b, op, pair[i]); err != nil {
+			d.fatal(program, op, err.Error())
+		}
+	}
+	// A charge of a blocked key returns the block in Redis only. The next look compares them.
+	if op != core.OpCharge && !reflect.DeepEqual(pair[0], pair[1]) {
+		d.fatal(program, op, fmt.Sprintf("Go     %+v\nscript %+v", pair[0], pair[1]))
+	}
+}
+
+func (d *duel) fatal(program int, op core.Op, text string) {
+	d.t.Helper()
+	d.t.Fatalf("%s: %v by program %d, time %d\nprograms %+v\n%s", d.round, op, program, d.clock.Now().UnixMicro(), d.rules, text)
+}
+
+// batches returns the same batch for each store, with those of the four keys that are chosen.
+func (d *duel) batches(program int, cost int64, chosen func() bool, quotas func(limits []core.Limit) []int64) (pair [2]*core.Batch) {
+	var items []core.Item
+	for rule, r := range d.rules[program] {
+		for key := range 2 {
+			if chosen() {
+				items = append(items, core.Item{Rule: rule, Key: fmt.Append(nil, key), Cost: cost, Quotas: quotas(r.Limits)})
+			}
+		}
+	}
+	d.r.Shuffle(len(items), func(i, j int) { items[i], items[j] = items[j], items[i] })
+	for i := range pair {
+		pair[i] = &core.Batch{Items: slices.Clone(items)}
+		for j := range items {
+			pair[i].Items[j].Results = make([]core.Result, len(d.rules[program][items[j].Rule].Limits))
+		}
+	}
+	return pair
+}
+
+// all returns the same batch of all keys for each store.
+func (d *duel) all(program int) [2]*core.Batch {
+	return d.batches(program, 1, func() bool { return true }, func([]core.Limit) []int64 { return nil })
+}
+
+// look compares all states of both programs.
+func (d *duel) look() {
+	for program := range d.rules {
+		d.do(program, core.OpPeek, d.all(program))
+	}
+}
+
+// operate does one operation, with both stores.
+func (d *duel) operate() {
+	program := d.r.IntN(2)
+	cost := d.r.Int64N(4)
+	switch d.r.IntN(16) {
+	case 0, 1, 2:
+		cost = d.r.Int64N(d.rules[program][0].Limits[0].Quota + 2)
+	case 3:
+		cost = []int64{core.MaxQuota, core.MaxQuota + 1, 1 << 53, math.MaxInt64}[d.r.IntN(4)]
+	}
+	pair := d.batches(program, cost, func() bool { return d.r.IntN(4) == 0 }, func(l []core.Limit) []int64 { return anyQuotas(d.r, l) })
+	looked := [2]*core.Batch{}
+	for i, b := range pair { // what these quotas put right after the clock was set back
+		looked[i] = &core.Batch{Items: slices.Clone(b.Items)}
+		for j := range looked[i].Items {
+			looked[i].Items[j].Results = slices.Clone(b.Items[j].Results)
+		}
+	}
+	d.do(program, core.OpPeek, looked)
+	switch n := d.r.IntN(20); {
+	case n < 3:
+		d.do(program, core.OpCharge, pair)
+	case n == 3:
+		d.do(program, core.OpGrant, pair)
+	case n == 4:
+		pair[0].For = time.Duration(d.r.IntN(3)*1500) * time.Millisecond
+		pair[1].For = pair[0].For
+		d.do(program, core.OpBlock, pair)
+	case n == 5:
+		d.do(program, core.OpReset, pair)
+	case n < 11:
+		d.refund()
+	default:
+		d.do(program, core.OpTake, pair)
+		if pair[0].Allowed {
+			d.charged = append(d.charged, charge{program, pair})
+		}
+	}
+	d.waits = d.waits[:0]
+	for _, it := range pair[0].Items {
+		for _, r := range it.Results {
+			d.waits = append(d.waits, r.RetryAfter, r.ResetAfter, r.MoreAfter)
+		}
+	}
+}
+
+// refund gives back a part of what was taken, to the program that has taken it, or a hit of a
+// time at an edge.
+func (d *duel) refund() {
+	if len(d.charged) == 0 {
+		return
+	}
+	i := d.r.IntN(len(d.charged))
+	c := d.charged[i]
+	d.charged = slices.Delete(d.charged, i, i+1)
+	thirds, edge := int64(d.r.IntN(4)), int64(0)
+	if d.r.IntN(2) == 0 && len(c.pair[0].Items) > 0 {
+		l := d.rules[c.program][c.pair[0].Items[0].Rule].Limits[0]
+		edge = l.Window.Microseconds()*int64(d.r.IntN(3)-1) + int64(d.r.IntN(3)-1)
+	}
+	for _, b := range c.pair {
+		for j := range b.Items {
+			b.Items[j].Cost = min(b.Items[j].Cost, b.Items[j].Cost/3*thirds+thirds)
+			b.Items[j].At += edge
+		}
+	}
+	d.do(c.program, core.OpRefund, c.pair)
+}
+
+// advance lets time pass, or sets the clock back.
+func (d *duel) advance() {
+	l := d.rules[0][d.r.IntN(2)].Limits[0]
+	steps := []time.Duration{0, 0, time.Microsecond, l.Window / 4, l.Window / 2, l.Window - time.Microsecond, l.Window, l.Window + time.Microsecond, l.Lockout.First, l.Lockout.First + l.Window, l.Lockout.Decay, l.Precision}
+	for _, wait := range d.waits {
+		if wait > 0 && wait < core.MaxRefill {
+			steps = append(steps, wait, wait-time.Microsecond, wait, wait-time.Microsecond)
+		}
+	}
+	by := steps[d.r.IntN(len(steps))].Truncate(time.Microsecond)
+	if d.r.IntN(8) == 0 {
+		// What one of the two has not written yet, such as that a window has ended, a clock
+		// that is set back would bring to light.
+		for program := range d.rules {
+			d.do(program, core.OpCharge, d.all(program))
+		}
+		by = -by * time.Duration(1+d.r.IntN(3))
+	}
+	d.clock.Advance(by)
 }
 
 // mixedLimit returns a limit of any kind.
@@ -119,168 +266,6 @@ func mixedLimit(r *rand.Rand) core.Limit {
 			return l
 		}
 	}
-}
-
-// plainLimit returns a limit of a sliding or fixed window.
-func plainLimit(r *rand.Rand) core.Limit {
-	l := core.Limit{Quota: 1 + r.Int64N(1<<r.IntN(31)), Window: time.Duration(1+r.IntN(4)) * time.Second, Algorithm: core.Algorithm(r.IntN(2))}
-	switch r.IntN(4) {
-	case 0:
-		l.Quota = 1 + r.Int64N(6)
-	case 1:
-		l.Window = core.MaxWindow - time.Duration(r.IntN(3))*time.Microsecond
-	}
-	l.Aligned = r.IntN(3) == 0
-	return l
-}
-
-func sameCounters(a, b core.Limit) bool {
-	return newTranslator([]core.Limit{a}).ids[0] == newTranslator([]core.Limit{b}).ids[0]
-}
-
-// goServer is a server in Go, which keeps values under names, and notes when they were written.
-type goServer struct {
-	values map[string]swapstore.Value
-	writes int
-}
-
-func (s *goServer) Load(_ context.Context, names []string) (values []swapstore.Value, err error) {
-	for _, name := range names {
-		values = append(values, s.values[name])
-	}
-	return values, nil
-}
-
-func (s *goServer) Swap(_ context.Context, name string, _ swapstore.Value, value []byte, _ time.Duration) (bool, error) {
-	s.set(name, value)
-	return true, nil
-}
-
-func (s *goServer) Delete(_ context.Context, names []string) error {
-	for _, name := range names {
-		delete(s.values, name)
-	}
-	return nil
-}
-
-func (s *goServer) set(name string, value []byte) {
-	s.writes++
-	if delete(s.values, name); len(value) != 1 || value[0] != 2 { // no records are no value
-		s.values[name] = swapstore.Value{Value: slices.Clone(value), Version: s.writes}
-	}
-}
-
-// held is a value that the server has.
-type held struct {
-	value  string
-	exists bool
-	left   time.Duration // of its lifetime; -1: no end
-}
-
-func (d *duel) held(name string) (h held) {
-	ctx := d.t.Context()
-	pipe := d.client.Pipeline()
-	kind, left := pipe.Type(ctx, name), pipe.PTTL(ctx, name)
-	value := pipe.Get(ctx, name)
-	_, _ = pipe.Exec(ctx) // a value of another type is an error of GET
-	h.exists, h.left = kind.Val() != "none", left.Val()
-	if h.value = value.Val(); kind.Val() == "list" {
-		h.value = "\x00"
-	}
-	return h
-}
-
-// slack is how long the script keeps a value that is not needed any more.
-const slack = time.Minute
-
-// compare compares what the two have stored under a name, and what is left of its
-// lifetime if it was written or had none.
-func (d *duel) compare(program, name int, was swapstore.Value, decided bool) {
-	d.t.Helper()
-	now := d.clock.Now().UnixMicro()
-	t := d.translators[d.ruleOf[name]]
-	h := d.held(d.names[name])
-	script, fits := t.value(h.value)
-	if !fits {
-		d.fatal(fmt.Sprintf("the script has stored %x", h.value))
-	}
-	if !h.exists {
-		script = []byte{2}
-	}
-	is, found := d.goServer.values[d.names[name]]
-	if !found {
-		is.Value = []byte{2}
-	}
-	inGo, inScript := d.records(t, is.Value, now), d.records(t, script, now)
-	kept := inScript
-	if !h.exists { // the server may have dropped what Go keeps without end
-		kept = inGo
-	}
-	end := int64(0)
-	for _, r := range kept {
-		end = max(end, r.end)
-	}
-	want := time.Duration(end-now)*time.Microsecond + slack
-	timed := (!h.exists || h.value != "" && h.value[0] == 2) && end > 0
-	if timed && want < 10*time.Second { // the server is about to drop it, or has done so
-		d.forget(name)
-		return
-	}
-	if a, b := meanings(inGo), meanings(inScript); a != b {
-		d.fatal(fmt.Sprintf("key %s\nGo has     %s\nscript has %s", d.names[name], a, b))
-	}
-	newer := h.value != "" && h.value[0] > 2 && h.value[0] <= 15
-	if decided && h.exists && h.left == -1 && !newer {
-		d.fatal(fmt.Sprintf("%x is kept for ever", h.value))
-	}
-	// A look may write, too: if Go finds a time to put right, which may be another than the script's.
-	written := is.Version != nil && is.Version != was.Version && d.wrote
-	healed := decided && d.persisted == name
-	for _, r := range inScript {
-		if written && r.limit >= 0 && r.needed >= 0 && r.end != r.needed && d.owns(program, d.ruleOf[name], r.limit) {
-			d.fatal(fmt.Sprintf("%s: it is needed until %d, and the script says %d", r.text, r.needed, r.end))
-		}
-		if r.text == "" || r.limit < 0 || r.needed < 0 { // how long the value is needed for it is known if it is written
-			healed = false
-		}
-		// What another limit's clock has written before it was set back is kept for three windows at most.
-		if r.limit >= 0 && r.end-now > 3*t.ids[r.limit].Window {
-			healed = false
-		}
-	}
-	if late := want - h.left; h.exists && timed && (written || healed) && (late < -7*time.Second || late > 15*time.Second) {
-		d.fatal(fmt.Sprintf("key %s, %x, %q: it is kept for %v, want %v", d.names[name], h.value, meanings(inScript), h.left, want))
-	}
-}
-
-func (d *duel) records(t translator, value []byte, now int64) []goRecord {
-	d.t.Helper()
-	all, err := t.records(value, now)
-	if err != nil {
-		d.fatal(err.Error())
-	}
-	return all
-}
-
-// meanings returns the texts of the records that mean something, or may for others.
-func meanings(all []goRecord) (text string) {
-	for _, r := range all {
-		if r.text != "" {
-			text += r.text + "\n"
-		}
-	}
-	return text
-}
-
-// owns reports whether a program has one of the limits of a rule.
-func (d *duel) owns(program, rule, limit int) bool {
-	return slices.Contains(newTranslator(d.rules[program][rule].Limits).ids, d.translators[rule].ids[limit])
-}
-
-// forget takes a key's value away.
-func (d *duel) forget(name int) {
-	d.client.Del(d.t.Context(), d.names[name])
-	delete(d.goServer.values, d.names[name])
 }
 
 // anyLimit returns a valid limit from the whole range, small and large alike.

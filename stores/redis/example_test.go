@@ -59,43 +59,19 @@ func ExampleStore_Ping() {
 	// Output: no counters
 }
 
-func ExampleTimeout() {
-	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379"})
-	defer client.Close() //nolint:errcheck // nobody is left to tell
-	_, err := core.New(core.Config{Name: "api", Rules: perUser, Store: redisstore.New(client, redisstore.Timeout(0))})
-	fmt.Println(err)
-	// Output: floodgate: configuration: Timeout: 0s: must be 1ms or more
-}
-
-// The application's clock decides, and Redis is asked each time.
-func ExampleClock() {
-	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6383"})
-	defer client.Close() //nolint:errcheck // nobody is left to tell
-	store := redisstore.New(client, redisstore.Clock(time.Now), redisstore.WithoutDenialCache(), redisstore.Log(slog.Default()))
+// Options say how a store asks Redis. This one asks each time, by the application's clock, through a
+// proxy such as Envoy that takes a command to be of its first key. It is one of several instances
+// in one program, as a test may have.
+func ExampleNew_options() {
+	proxy := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6380"})
+	defer proxy.Close() //nolint:errcheck // nobody is left to tell
+	store := redisstore.New(proxy,
+		redisstore.Timeout(50*time.Millisecond), redisstore.Clock(time.Now), redisstore.Log(slog.Default()),
+		redisstore.WithoutDenialCache(), redisstore.AnotherInstance(), redisstore.ShardedByKey())
+	defer store.Close() //nolint:errcheck // never fails
 	_, err := core.New(core.Config{Name: "api", Rules: perUser, Store: store})
-	fmt.Println(err)
-	// Output: <nil>
-}
-
-// A program counts for a limiter's name once on a server. A second store for
-// the name is an error, unless the program is two instances at once, as a test
-// may be.
-func ExampleAnotherInstance() {
-	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6380"})
-	defer client.Close() //nolint:errcheck // nobody is left to tell
-	config := core.Config{Name: "api", Rules: perUser}
-	for _, store := range []*redisstore.Store{
-		redisstore.New(client), redisstore.New(client), redisstore.New(client, redisstore.AnotherInstance()),
-	} {
-		defer store.Close() //nolint:errcheck // never fails
-		config.Store = store
-		_, err := core.New(config)
-		fmt.Println(errors.Is(err, core.ErrConfig))
-	}
-	// Output:
-	// false
-	// true
-	// false
+	fmt.Println(err, store.Guarantees().OneStep)
+	// Output: <nil> false
 }
 
 // A limiter is made anew in the same process: Close of the first store releases
@@ -111,15 +87,4 @@ func ExampleStore_Close() {
 	// Output:
 	// <nil> <nil>
 	// <nil> <nil>
-}
-
-// A proxy such as Envoy knows the server of a key, and takes a command to be of its
-// first key. The store then does not promise to decide on several keys in one step.
-func ExampleShardedByKey() {
-	proxy := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6383"})
-	defer proxy.Close() //nolint:errcheck // nobody is left to tell
-	store := redisstore.New(proxy, redisstore.ShardedByKey())
-	defer store.Close() //nolint:errcheck // never fails
-	fmt.Println(store.Guarantees().OneStep)
-	// Output: false
 }

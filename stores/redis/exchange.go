@@ -72,7 +72,7 @@ func (s *Store) send(e *joining.Exchange[*call]) {
 		if len(x.calls) == 0 {
 			break
 		}
-		e.Aside(func() { pause(ctx, d) })
+		pause(ctx, d)
 		loads = false
 	}
 	if reusable {
@@ -173,33 +173,32 @@ func (x *exchange) MarshalBinary() ([]byte, error) {
 }
 
 func (x *exchange) serialise() ([]byte, error) {
-	now, some := time.Now(), false
+	now := time.Now()
 	if !x.here {
 		x.store.here.look(now)
 	}
 	le := binary.LittleEndian
 	b := le.AppendUint64(x.input[:0], x.nonce)
 	b = le.AppendUint32(b, x.store.options.slackMillis)
-	b = le.AppendUint32(b, uint32(len(x.calls)))
+	b = le.AppendUint32(b, 0)
+	decisions, keys := 0, 0
 	for _, c := range x.calls {
-		verb := c.verb
-		if c.send(now) {
-			some = true
-		} else {
-			verb = verbSkip
-		}
-		b = append(b, verb, 0, 0, 0, 0)
-		b = le.AppendUint32(b, uint32(len(c.items)))
-		b = le.AppendUint64(b, uint64(c.time))
-		if verb == verbSkip {
+		first := keys
+		keys += len(c.items)
+		if !c.send(now) {
 			continue
 		}
+		decisions++
+		b = append(b, c.verb, 0, 0, 0, 0)
+		b = le.AppendUint32(b, uint32(first))
+		b = le.AppendUint32(b, uint32(len(c.items)))
+		b = le.AppendUint64(b, uint64(c.time))
 		start, resets := len(b), c.resets
 		for i := range c.items {
 			it := &c.items[i]
 			b = le.AppendUint32(b, uint32(it.place))
 			b = le.AppendUint64(b, uint64(it.cost))
-			if verb == verbBack || verb == verbRefund {
+			if c.verb == verbRefund {
 				n := len(it.rule.meters)
 				b = le.AppendUint64(b, uint64(it.at))
 				for _, reset := range resets[:n] {
@@ -211,14 +210,16 @@ func (x *exchange) serialise() ([]byte, error) {
 		le.PutUint32(b[start-callHead+1:], uint32(len(b)-start))
 	}
 	x.input = b
-	if !some {
+	if decisions == 0 {
 		return nil, errWithdrawn
 	}
+	le.PutUint32(b[inputDecisions:], uint32(decisions))
 	return b, nil
 }
 
-// callHead is how many bytes of the input a call without items takes.
-const callHead = 17
+// inputDecisions is the place of the number of decisions in the input, and callHead how many
+// bytes a call without items takes there.
+const inputDecisions, callHead = 12, 21
 
 // String is what tracing hooks print.
 func (x *exchange) String() string { return "decisions" }
@@ -320,9 +321,8 @@ func (x *exchange) giveUp(at time.Time, all bool) {
 
 // The script's statuses of a call: see script/main.lua.
 const (
-	statusMade    = 0
-	statusFailed  = 2
-	statusSkipped = 3
+	statusMade   = 0
+	statusFailed = 2
 
 	// Bits of the status of a call that was made.
 	bitUnreadable = 1
@@ -350,21 +350,22 @@ func (x *exchange) read(value any) error {
 		return fmt.Errorf("%w: it is to another command", errShape)
 	}
 	for _, c := range x.calls {
-		status, ok := cut(1)
-		if !ok || (status[0] == statusSkipped) != c.gone() {
-			return fmt.Errorf("%w: %d bytes for %d decisions", errShape, whole, len(x.calls))
+		if c.gone() {
+			c.err = errWithdrawn
+			continue
 		}
 		c.err = nil
-		switch status[0] {
-		case statusFailed:
+		status, ok := cut(1)
+		if !ok {
+			return fmt.Errorf("%w: %d bytes for %d decisions", errShape, whole, len(x.calls))
+		}
+		if status[0] == statusFailed {
 			var size, reason string
 			if size, ok = cut(4); ok {
 				reason, ok = cut(int(binary.LittleEndian.Uint32([]byte(size))))
 			}
 			c.err = ownError(scriptError(reason))
-		case statusSkipped:
-			c.err = errWithdrawn
-		default:
+		} else {
 			c.reply = reply{denied: status[0]&bitDenied != 0, unreadable: status[0]&bitUnreadable != 0, ahead: status[0]&bitAhead != 0}
 			if ok = status[0]&^(bitUnreadable|bitDenied|bitAhead) == statusMade; ok {
 				c.reply.text, ok = cut(c.replySize())
@@ -382,7 +383,7 @@ func (x *exchange) read(value any) error {
 
 // replySize is how many bytes of results the reply has for the call.
 func (c *call) replySize() (n int) {
-	if c.verb > verbBack {
+	if c.verb > verbGrant {
 		return 0
 	}
 	n = replyTime

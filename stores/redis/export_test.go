@@ -47,7 +47,7 @@ func Verbs(cmd redis.Cmder) (verbs []string) {
 	for _, arg := range cmd.Args() {
 		if x, ok := arg.(*exchange); ok {
 			for _, c := range x.calls {
-				verbs = append(verbs, [...]string{"skip", "take", "peek", "charge", "grant", "back", "refund", "block", "reset"}[c.verb])
+				verbs = append(verbs, [...]string{"take", "peek", "charge", "grant", "refund", "block", "reset"}[c.verb])
 			}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -15,7 +16,6 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/core/storetest"
 	"github.com/floodgate-go/floodgate/internal/faultproxy"
-	"github.com/floodgate-go/floodgate/internal/processtest"
 	"github.com/floodgate-go/floodgate/internal/redistest"
 	redisstore "github.com/floodgate-go/floodgate/stores/redis"
 )
@@ -163,62 +163,6 @@ func TestASwallowedReplyKeepsNobodyWaiting(t *testing.T) {
 	})
 }
 
-// No connection is free.
-func TestAFullPoolKeepsNobodyWaiting(t *testing.T) {
-	t.Parallel()
-	// The client itself would wait for a connection for an hour.
-	client := redis.NewClient(&redis.Options{Addr: redistest.Start(t).Addr, PoolSize: 1, PoolTimeout: time.Hour})
-	t.Cleanup(func() { _ = client.Close() })
-	b := bind(t, client, hourly, redisstore.Timeout(time.Second))
-	take(t, b, "k")
-	blocked := make(chan struct{})
-	go func() {
-		defer close(blocked)
-		client.BLPop(context.Background(), 3*time.Second, "never")
-	}()
-	processtest.WaitFor(t, "the connection to be taken", func() bool { return client.PoolStats().IdleConns == 0 })
-	err := storetest.Do(t.Context(), b, core.OpTake, one("k", 1, 1))
-	var e *redisstore.Error
-	if !errors.As(err, &e) || e.Class != redisstore.ClassTimedOut || e.Unknown {
-		t.Errorf("error %v, want a timeout of a command that was never sent", err)
-	}
-	client.RPush(context.Background(), "never", 1) // in vain: no connection is free
-	<-blocked
-	again, _ := redisstore.New(client, redisstore.Timeout(patience), redisstore.AnotherInstance()).Open(t.Name(), hourly)
-	if got := charged(t, again, "k"); got != 1 {
-		t.Errorf("%d charged: a command was sent after its deadline", got)
-	}
-}
-
-// The client has hung up, and its attempt counts all the same.
-func TestACanceledTakeIsCharged(t *testing.T) {
-	client := newClient(t, redistest.Start(t).Addr)
-	b := bind(t, client, hourly, redisstore.Timeout(patience))
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	for range 5 {
-		_ = storetest.Do(ctx, b, core.OpTake, one("k", 1, 1))
-	}
-	processtest.WaitFor(t, "five charges", func() bool { return charged(t, b, "k") == 5 })
-}
-
-// The server has forgotten the script.
-func TestAForgottenScriptIsSentAgain(t *testing.T) {
-	server := redistest.Start(t)
-	b := bind(t, newClient(t, server.Addr), hourly, redisstore.Timeout(patience))
-	for i := range 5 {
-		server.MustDo("SCRIPT", "FLUSH")
-		if got, want := take(t, b, "k").Items[0].Results[0].Remaining, int64(9-i); got != want {
-			t.Errorf("%d left after take %d, want %d", got, i+1, want)
-		}
-	}
-	server.MustDo("CONFIG", "RESETSTAT")
-	take(t, b, "k")
-	if stats := server.MustDo("INFO", "commandstats"); strings.Contains(stats, "cmdstat_eval:") || !strings.Contains(stats, "cmdstat_evalsha:calls=1,") {
-		t.Errorf("a script that the server knows was sent again:\n%s", stats)
-	}
-}
-
 // versions runs a test with the server that is installed, and with one that words its
 // errors as servers before Redis 7 do.
 func versions(t *testing.T, f func(t *testing.T)) {
@@ -229,72 +173,73 @@ func versions(t *testing.T, f func(t *testing.T)) {
 	})
 }
 
-// The server has become a replica, then a primary again.
-func TestAReplicaRefusesUntilItIsAPrimary(t *testing.T) { versions(t, replicaRefuses) }
+// What a server denies has a class of its own, and charges nothing. It goes on when the server permits
+// it again.
+func TestWhatAServerDenies(t *testing.T) { versions(t, serverDenies) }
 
-func replicaRefuses(t *testing.T) {
-	server := redistest.Start(t)
-	b := bind(t, newClient(t, server.Addr), hourly, redisstore.Timeout(time.Second))
-	take(t, b, "k")
-	server.MustDo("REPLICAOF", "127.0.0.1", "1")
-	err := storetest.Do(t.Context(), b, core.OpTake, one("k", 1, 1))
-	var e *redisstore.Error
-	if !errors.As(err, &e) || !errors.Is(err, core.ErrNotCharged) || e.Class != redisstore.ClassNotReady && e.Class != redisstore.ClassTimedOut {
-		t.Errorf("error %v, want one that says that nothing was charged", err)
-	}
-	server.MustDo("REPLICAOF", "NO", "ONE")
-	take(t, b, "k")
-	if got := charged(t, b, "k"); got != 2 {
-		t.Errorf("%d charged by two takes that were answered", got)
-	}
-}
-
-// The server has no memory left.
-func TestAFullServerIsAClassOfItsOwn(t *testing.T) { versions(t, fullServer) }
-
-func fullServer(t *testing.T) {
+func serverDenies(t *testing.T) {
 	server := redistest.Start(t, "--maxmemory-policy", "noeviction")
-	b := bind(t, newClient(t, server.Addr), hourly, redisstore.Timeout(patience))
-	take(t, b, "k")
-	server.MustDo("CONFIG", "SET", "maxmemory", "1")
-	server.MustDo("CONFIG", "RESETSTAT")
-	err := storetest.Do(t.Context(), b, core.OpTake, one("k", 1, 1))
-	var e *redisstore.Error
-	if !errors.As(err, &e) || e.Class != redisstore.ClassFull || e.Unknown || !errors.Is(err, core.ErrNotCharged) {
-		t.Errorf("error %v, want class %v, and nothing charged", err, redisstore.ClassFull)
-	}
-	if stats := server.MustDo("INFO", "commandstats"); !strings.Contains(stats, "cmdstat_evalsha:calls=1,") {
-		t.Errorf("it was tried more than once:\n%s", stats)
-	}
-	server.MustDo("CONFIG", "SET", "maxmemory", "0")
-	take(t, b, "k")
-}
-
-// The server does not let us.
-func TestAForbiddenCommandIsAClassOfItsOwn(t *testing.T) { versions(t, forbiddenCommand) }
-
-func forbiddenCommand(t *testing.T) {
-	server := redistest.Start(t)
 	client := redis.NewClient(&redis.Options{Addr: server.Addr, Username: "limited", Password: "secret"})
 	t.Cleanup(func() { _ = client.Close() })
-	server.MustDo("ACL", "SETUSER", "limited", "on", ">secret", "~fg1:*", "+@connection", "+evalsha", "+eval", "+getrange", "+set", "+time", "+pttl", "+pexpire", "+del")
+	permitted := []string{"ACL", "SETUSER", "limited", "reset", "on", ">secret", "~fg1:*", "+@connection", "+evalsha", "+eval", "+getrange", "+set", "+time", "+pttl", "+del"}
+	server.MustDo(permitted...)
 	store := redisstore.New(client, redisstore.Timeout(patience))
 	if err := store.Ping(t.Context()); err != nil {
 		t.Errorf("Ping with the rights that the documentation names: %v", err)
 	}
-	b := bind(t, client, hourly, redisstore.Timeout(patience))
+	b := bind(t, client, hourly, redisstore.Timeout(time.Second))
 	take(t, b, "k")
-	take(t, b, "k")
-	for _, rights := range [][]string{{"-set"}, {"+set", "-evalsha"}, {"resetkeys", "~other:*"}, {"resetpass", ">changed"}} {
-		server.MustDo(append([]string{"ACL", "SETUSER", "limited"}, rights...)...)
-		server.MustDo("CLIENT", "KILL", "TYPE", "normal")
-		err := store.Ping(t.Context())
-		if err == nil { // keys do not concern it
-			err = storetest.Do(t.Context(), b, core.OpTake, one("k", 1, 1))
+	acl := func(rights ...string) func() {
+		return func() {
+			server.MustDo(append([]string{"ACL", "SETUSER", "limited"}, rights...)...)
+			server.MustDo("CLIENT", "KILL", "TYPE", "normal")
 		}
+	}
+	for i, c := range []struct {
+		class       redisstore.Class
+		deny, again func()
+	}{
+		{redisstore.ClassForbidden, acl("-set"), acl("+set")},
+		{redisstore.ClassForbidden, acl("-evalsha"), acl("+evalsha")},
+		{redisstore.ClassForbidden, acl("resetkeys", "~other:*"), acl("~fg1:*")},
+		{redisstore.ClassForbidden, acl("resetpass", ">changed"), acl("resetpass", ">secret")},
+		{redisstore.ClassFull, func() { server.MustDo("CONFIG", "SET", "maxmemory", "1") }, func() { server.MustDo("CONFIG", "SET", "maxmemory", "0") }},
+		{redisstore.ClassNotReady, func() { server.MustDo("REPLICAOF", "127.0.0.1", "1") }, func() { server.MustDo("REPLICAOF", "NO", "ONE") }},
+	} {
+		c.deny()
+		err := storetest.Do(t.Context(), b, core.OpTake, one("k", 1, 1))
 		var e *redisstore.Error
-		if !errors.As(err, &e) || e.Class != redisstore.ClassForbidden || !errors.Is(err, core.ErrNotCharged) {
-			t.Errorf("rights %v: error %v, want class %v, and nothing charged", rights, err, redisstore.ClassForbidden)
+		if !errors.As(err, &e) || e.Class != c.class || !errors.Is(err, core.ErrNotCharged) {
+			t.Errorf("%d: error %v, want class %v, and nothing charged", i, err, c.class)
+		}
+		c.again()
+		take(t, b, "k")
+		if got := charged(t, b, "k"); got != int64(i)+2 {
+			t.Errorf("%d: %d charged by %d takes that were answered", i, got, i+2)
+		}
+	}
+}
+
+// If a command fails after another key has been written, the error does not say that nothing was
+// charged. A refund deletes a key of which nothing is left, and sets another.
+func TestAWriteThatIsDenied(t *testing.T) {
+	for _, written := range []bool{true, false} {
+		server := redistest.Start(t)
+		f := newFormatted(t, server, core.Limit{Quota: 10, Window: time.Hour, Algorithm: core.TokenBucket})
+		gone, left := one("gone", 1, 1), one("left", 3, 1)
+		for _, b := range []*core.Batch{gone, left} {
+			if err := storetest.Do(t.Context(), f.bound, core.OpTake, b); err != nil {
+				t.Fatal(err)
+			}
+		}
+		left.Items[0].Cost = 1
+		both := &core.Batch{Items: []core.Item{gone.Items[0], left.Items[0]}}
+		if !written {
+			slices.Reverse(both.Items)
+		}
+		server.MustDo("ACL", "SETUSER", "default", "-set", "-setrange")
+		if err := storetest.Do(t.Context(), f.bound, core.OpRefund, both); err == nil || errors.Is(err, core.ErrNotCharged) == written {
+			t.Errorf("error %v; written %t", err, written)
 		}
 	}
 }
@@ -310,8 +255,6 @@ func TestClocksThatDifferByAWindowAreLoggedOnce(t *testing.T) {
 	}{
 		"sliding window":       {core.PerHour(10), time.Hour, 1},
 		"sliding window, less": {core.PerHour(10), time.Hour - time.Microsecond, 0},
-		"fixed window":         {core.Limit{Quota: 10, Window: time.Hour, Algorithm: core.FixedWindow}, 2 * time.Hour, 1},
-		"bucketed window":      {core.Limit{Quota: 10, Window: time.Hour, Algorithm: core.BucketedWindow, Precision: time.Minute}, 2 * time.Hour, 1},
 		"token bucket":         {core.Limit{Quota: 10, Window: time.Hour, Algorithm: core.TokenBucket}, 3 * time.Hour, 1},
 		"token bucket, less":   {core.Limit{Quota: 10, Window: time.Hour, Algorithm: core.TokenBucket}, time.Hour, 0},
 	} {
@@ -333,69 +276,6 @@ func TestClocksThatDifferByAWindowAreLoggedOnce(t *testing.T) {
 				t.Errorf("logged %d times, want %d:\n%s", got, c.want, &log)
 			}
 		})
-	}
-}
-
-// A command that the server denies fails the operation. The error says whether another key
-// has been written before. The server deletes a key of which nothing is left, and does not set
-// another.
-func TestAWriteThatIsDenied(t *testing.T) {
-	bucket := []core.Limit{{Quota: 10, Window: time.Hour, Algorithm: core.TokenBucket}}
-	for name, c := range map[string]struct {
-		limits []core.Limit
-		before func(b core.Counters, gone, left *core.Batch) error // makes them nearly nothing, and more
-		do     func(b core.Counters, both *core.Batch) error
-	}{
-		"refund": {bucket, func(b core.Counters, gone, left *core.Batch) error {
-			left.Items[0].Cost = 3
-			if err := storetest.Do(t.Context(), b, core.OpTake, gone); err != nil {
-				return err
-			}
-			return storetest.Do(t.Context(), b, core.OpTake, left)
-		}, func(b core.Counters, both *core.Batch) error {
-			both.Items[0].Cost, both.Items[1].Cost = 1, 1
-			return storetest.Do(t.Context(), b, core.OpRefund, both)
-		}},
-		"block": {bucket, func(b core.Counters, gone, left *core.Batch) error {
-			if err := storetest.Do(t.Context(), b, core.OpTake, left); err != nil {
-				return err
-			}
-			return block(t.Context(), b, gone, time.Hour)
-		}, func(b core.Counters, both *core.Batch) error { return block(t.Context(), b, both, 0) }},
-	} {
-		for _, written := range []bool{true, false} {
-			t.Run(name, func(t *testing.T) {
-				server := redistest.Start(t)
-				f := newFormatted(t, server, c.limits...)
-				gone, left := one("gone", 1, 1), one("left", 1, 1)
-				if err := c.before(f.bound, gone, left); err != nil {
-					t.Fatal(err)
-				}
-				both := &core.Batch{Items: []core.Item{gone.Items[0], left.Items[0]}}
-				if !written {
-					both.Items = []core.Item{left.Items[0], gone.Items[0]}
-				}
-				server.MustDo("ACL", "SETUSER", "default", "-set", "-setrange")
-				err := c.do(f.bound, both)
-				if err == nil || strings.Contains(err.Error(), "some of several keys have been written") != written {
-					t.Errorf("error %v, which says that some have been written: want %v", err, written)
-				}
-			})
-		}
-	}
-}
-
-// A denied take fails if the server does not tell the lifetime of its key: it may have
-// none.
-func TestALifetimeThatIsNotTold(t *testing.T) {
-	server := redistest.Start(t)
-	b := bind(t, newClient(t, server.Addr), hourly, redisstore.Timeout(patience))
-	if err := storetest.Do(t.Context(), b, core.OpTake, one("k", 10, 1)); err != nil {
-		t.Fatal(err)
-	}
-	server.MustDo("ACL", "SETUSER", "default", "-pttl")
-	if err := storetest.Do(t.Context(), b, core.OpTake, one("k", 1, 1)); err == nil {
-		t.Error("no error")
 	}
 }
 

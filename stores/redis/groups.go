@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/redis/go-redis/v9"
 
@@ -139,34 +140,24 @@ func (s *Store) takeGroups(op operation, verb byte, groups [][]namedItem) (bool,
 }
 
 func (s *Store) peekGroups(op operation, groups [][]namedItem) (bool, error) {
-	pending := make([]*call, len(groups))
+	var wg sync.WaitGroup
+	admits, errs := make([]bool, len(groups)), make([]error, len(groups))
 	for i, g := range groups {
-		pending[i] = s.newCall(op, verbPeek, g)
-		s.start(pending[i])
+		wg.Go(func() { admits[i], errs[i] = s.ask(op, verbPeek, g) })
 	}
-	allowed := true
-	var first error
-	for i, c := range pending {
-		r, err := c.wait()
-		if s.learns(err) {
-			r, err = s.do(op, verbPeek, groups[i])
-		}
-		if err != nil {
-			first = cmp.Or(first, err)
-			continue
-		}
-		admits, err := s.results(r, verbPeek, groups[i])
-		first = cmp.Or(first, err)
-		allowed = allowed && admits
-	}
-	return allowed, first
+	wg.Wait()
+	return !slices.Contains(admits, false), cmp.Or(errs...)
 }
 
 // giveBack refunds the groups and fills in their results as they are without
 // the charge.
 func (s *Store) giveBack(op operation, groups [][]namedItem) error {
 	for i, g := range groups {
-		if _, err := s.ask(op, verbBack, g); err != nil {
+		_, err := s.do(op, verbRefund, g)
+		if err == nil {
+			_, err = s.ask(op, verbPeek, g)
+		}
+		if err != nil {
 			s.giveBackLater(op.ctx, groups[i+1:])
 			return afterOthers(err)
 		}

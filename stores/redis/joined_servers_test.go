@@ -63,46 +63,26 @@ func TestAServerThatIsKilledChargesNobodyTwice(t *testing.T) {
 	}
 }
 
-// useUp uses up the quota of the key that callers share.
-func (c *company) useUp() {
-	for range 10 {
-		take(c.t, c.other, "shared")
-	}
-	c.before = 10
-}
-
-// either says that a caller is told whether it is admitted, or the error.
-func either(err func(error) bool) func(error) bool {
-	return func(e error) bool { return e == nil || err(e) }
-}
-
-// apart says that the callers who share a key are denied, and the others have the error.
-func (c *company) apart(want func(error) bool) {
-	c.t.Helper()
-	for i, err := range c.errs {
-		if shared := c.key(i) == "shared"; shared && (err != nil || c.batches[i].Allowed) || !shared && !want(err) {
-			c.t.Errorf("caller %d, with a key of its own %v: error %v, allowed %v", i, !shared, err, c.batches[i].Allowed)
+// The server has no memory left, or the user may not write: those who would be charged fail, and
+// those who are denied are told so.
+func TestADeniedWriteFailsOnlyWhoWouldBeCharged(t *testing.T) {
+	for class, command := range map[redisstore.Class][]string{
+		redisstore.ClassFull:      {"CONFIG", "SET", "maxmemory", "1"},
+		redisstore.ClassForbidden: {"ACL", "SETUSER", "default", "-set"},
+	} {
+		c := newCompany(t, patience, "--maxmemory-policy", "noeviction")
+		for range 10 {
+			take(t, c.other, "shared")
+		}
+		c.before = 10
+		c.travel(func() { c.server.MustDo(command...) })
+		c.check(func(err error) bool { return err == nil || of(class, false)(err) })
+		for i, err := range c.errs {
+			if shared := c.key(i) == "shared"; shared != (err == nil) || shared && c.batches[i].Allowed {
+				t.Errorf("caller %d, with a key of its own %v: error %v, allowed %v", i, !shared, err, c.batches[i].Allowed)
+			}
 		}
 	}
-}
-
-// The server has no memory left: those who would be charged fail, and those who are
-// denied are told so.
-func TestAFullServerFailsOnlyWhoWouldBeCharged(t *testing.T) {
-	c := newCompany(t, patience, "--maxmemory-policy", "noeviction")
-	c.useUp()
-	c.travel(func() { c.server.MustDo("CONFIG", "SET", "maxmemory", "1") })
-	c.check(either(of(redisstore.ClassFull, false)))
-	c.apart(of(redisstore.ClassFull, false))
-}
-
-// The user may read, and may not write.
-func TestAUserWhoMayNotWriteFailsOnlyWhoWouldBeCharged(t *testing.T) {
-	c := newCompany(t, patience)
-	c.useUp()
-	c.travel(func() { c.server.MustDo("ACL", "SETUSER", "default", "-set") })
-	c.check(either(of(redisstore.ClassForbidden, false)))
-	c.apart(of(redisstore.ClassForbidden, false))
 }
 
 // The user has no permission for the key of one of the callers.
@@ -122,7 +102,7 @@ func TestAForbiddenKeyFailsItsCallerOnly(t *testing.T) {
 			c.server.MustDo("ACL", "SETUSER", "default", "allkeys")
 		})
 	})
-	c.check(either(of(redisstore.ClassForbidden, false)))
+	c.check(func(err error) bool { return err == nil || of(redisstore.ClassForbidden, false)(err) })
 	for i, err := range c.errs {
 		if (c.key(i) == "own6") != (err != nil) {
 			t.Errorf("caller %d: error %v", i, err)
@@ -243,18 +223,17 @@ func TestASlowKeyStarvesNobody(t *testing.T) {
 }
 
 // The primary dies while many decide. Each is told something, and in time; what the
-// new primary has counted was admitted, or may have been.
+// new primary has counted was admitted, or may have been, and what was replicated is there.
 func TestAFailoverUnderLoad(t *testing.T) {
 	t.Parallel()
 	f := redistest.StartFailover(t)
 	client := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: f.Name, SentinelAddrs: []string{f.Sentinel.Addr}})
 	t.Cleanup(func() { _ = client.Close() })
-	const quota = 1_000_000
-	rules := []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerHour(quota)}}}
-	b := bind(t, client, rules, redisstore.Timeout(300*time.Millisecond))
-	processtest.WaitFor(t, "the primary", func() bool { return storetest.Do(t.Context(), b, core.OpTake, one("k", 1, 1)) == nil })
+	b := bind(t, client, daily, redisstore.Timeout(300*time.Millisecond))
+	processtest.WaitFor(t, "the primary", func() bool { return storetest.Do(t.Context(), b, core.OpTake, one("before", 4, 1)) == nil })
+	processtest.WaitFor(t, "the replica to have it", f.Replicated)
 	var mu sync.Mutex
-	admitted, unknown, after := int64(1), int64(0), 0
+	admitted, unknown, after := int64(0), int64(0), 0
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	failed := false
@@ -286,9 +265,11 @@ func TestAFailoverUnderLoad(t *testing.T) {
 	processtest.WaitFor(t, "takes on the new primary", func() bool { mu.Lock(); defer mu.Unlock(); return after > 1000 })
 	cancel()
 	wg.Wait()
-	peek := one("k", 0, 1)
-	processtest.WaitFor(t, "a peek", func() bool { return storetest.Do(t.Context(), b, core.OpPeek, peek) == nil })
-	if got := quota - peek.Items[0].Results[0].Remaining; got > admitted+unknown || got < int64(after) {
+	patient := bind(t, client, daily, redisstore.Timeout(patience))
+	if got := counted(t, patient, "before"); got < 4 {
+		t.Errorf("%d of 4 hits that were replicated", got)
+	}
+	if got := counted(t, patient, "k"); got > admitted+unknown || got < int64(after) {
 		t.Errorf("%d charged; %d admitted, %d of them by the new primary; of %d nobody knows", got, admitted, after, unknown)
 	}
 }

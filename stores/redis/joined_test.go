@@ -321,52 +321,6 @@ func TestLostRepliesDoNotHoldUpACrowd(t *testing.T) {
 	}
 }
 
-// A slot moves, and one of two keys has moved already. No command decides on both keys
-// then.
-func TestDecisionsOnBothSidesOfAMovingSlot(t *testing.T) {
-	t.Parallel()
-	cluster, client := newCluster(t)
-	rules := []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerHour(1_000_000)}}}
-	b := bind(t, client, rules, redisstore.Timeout(patience))
-	keys, slot := keysOfOneSlot(t, cluster)
-	for _, key := range keys {
-		take(t, b, key)
-	}
-	from, to := cluster.Owner(slot), cluster.Nodes[0]
-	if to == from {
-		to = cluster.Nodes[1]
-	}
-	to.MustDo("CLUSTER", "SETSLOT", fmt.Sprint(slot), "IMPORTING", from.ID())
-	from.MustDo("CLUSTER", "SETSLOT", fmt.Sprint(slot), "MIGRATING", to.ID())
-	from.MustDo("MIGRATE", "127.0.0.1", to.Port(), stored(t, keys[0]), "0", "5000")
-	together(20, func(i int) {
-		for range 50 {
-			take(t, b, keys[i%2])
-		}
-	})
-	for _, key := range keys {
-		peek := one(key, 0, 1)
-		if err := storetest.Do(context.Background(), b, core.OpTake, peek); err != nil {
-			t.Fatal(err)
-		}
-		if got := 1_000_000 - peek.Items[0].Results[0].Remaining; got != 501 {
-			t.Errorf("key %s: %d charged, want 501", key, got)
-		}
-	}
-}
-
-func keysOfOneSlot(t *testing.T, cluster *redistest.Cluster) (keys []string, slot int) {
-	first := map[int]string{}
-	for i := 0; ; i++ {
-		key := fmt.Sprint("k", i)
-		slot := slotOf(cluster.Nodes[0], stored(t, key))
-		if other, found := first[slot]; found {
-			return []string{other, key}, slot
-		}
-		first[slot] = key
-	}
-}
-
 // Two keys need two commands. A caller who hangs up between them is charged for both.
 func TestWhoHangsUpIsChargedForKeysOfSeveralServers(t *testing.T) {
 	t.Parallel()
@@ -374,10 +328,7 @@ func TestWhoHangsUpIsChargedForKeysOfSeveralServers(t *testing.T) {
 	b := bind(t, client, hourly, redisstore.Timeout(patience))
 	keys := keysOn(cluster, bindName(t))
 	for n := range 10 {
-		batch := &core.Batch{}
-		for _, key := range keys {
-			batch.Items = append(batch.Items, one(key, 1, 1).Items...)
-		}
+		batch := several(keys)
 		ctx, cancel := context.WithCancel(t.Context())
 		if n%2 == 0 {
 			cancel()
@@ -393,10 +344,7 @@ func TestWhoHangsUpIsChargedForKeysOfSeveralServers(t *testing.T) {
 		processtest.WaitFor(t, "the charges of "+key, func() bool { return charged(t, b, key) == 10 })
 	}
 	// Of a denied one, nothing stays charged on any server.
-	batch := &core.Batch{}
-	for _, key := range append([]string{"fresh"}, keys...) {
-		batch.Items = append(batch.Items, one(key, 1, 1).Items...)
-	}
+	batch := several(append([]string{"fresh"}, keys...))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	if err := storetest.Do(ctx, b, core.OpTake, batch); err != nil || batch.Allowed || batch.Items[1].Results[0].Allowed || batch.Items[1].Results[0].RetryAfter == 0 {
@@ -405,45 +353,4 @@ func TestWhoHangsUpIsChargedForKeysOfSeveralServers(t *testing.T) {
 	if got := charged(t, b, "fresh"); got != 0 {
 		t.Errorf("%d charged by a denied take", got)
 	}
-}
-
-// A function of the script takes some thousands of arguments at most.
-func TestResetOfVeryManyKeys(t *testing.T) {
-	b := bind(t, newClient(t, redistest.Start(t).Addr), hourly, redisstore.Timeout(patience))
-	batch := &core.Batch{}
-	for i := range 9000 {
-		batch.Items = append(batch.Items, one(fmt.Sprint("k", i), 1, 1).Items...)
-	}
-	last := []int{0, 999, 1000, 8999}
-	for _, i := range last {
-		take(t, b, fmt.Sprint("k", i))
-	}
-	if err := storetest.Do(t.Context(), b, core.OpReset, batch); err != nil {
-		t.Fatal(err)
-	}
-	for _, i := range last {
-		if got := charged(t, b, fmt.Sprint("k", i)); got != 0 {
-			t.Errorf("k%d: %d charged after the reset", i, got)
-		}
-	}
-}
-
-// A caller whose context has a deadline before the store's stops waiting then, also if
-// the client keeps deadlines.
-func TestTheCallersOwnDeadlineEndsTheWaiting(t *testing.T) {
-	server := redistest.Start(t)
-	client := core.Must(redisstore.NewClient("redis://" + server.Addr))
-	defer client.Close() //nolint:errcheck // the test is over
-	b := bind(t, client, hourly, redisstore.Timeout(patience))
-	take(t, b, "k")
-	server.MustDo("CLIENT", "PAUSE", "20000", "WRITE") // scripts too
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer cancel()
-	err := storetest.Do(ctx, b, core.OpTake, one("k", 1, 1))
-	server.MustDo("CLIENT", "UNPAUSE")
-	var e *redisstore.Error
-	if !errors.As(err, &e) || e.Class != redisstore.ClassCanceled || !e.Unknown || !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("error %v, want one that says that the caller's context has ended", err)
-	}
-	processtest.WaitFor(t, "the charge", func() bool { return charged(t, b, "k") == 2 })
 }

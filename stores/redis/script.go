@@ -120,12 +120,10 @@ var (
 
 // The script's verbs: see script/main.lua.
 const (
-	verbSkip byte = iota
-	verbTake
+	verbTake byte = iota
 	verbPeek
 	verbCharge
 	verbGrant
-	verbBack
 	verbRefund
 	verbBlock
 	verbReset
@@ -134,18 +132,13 @@ const (
 // A rule's limits as the script reads them: how many bytes come before the limits, the
 // size of a limit, and the places of some of its numbers.
 const (
-	textHead      = 8
+	textHead      = 1
 	textLimit     = 46
 	textQuota     = 13
 	textCapacity  = 17
 	textUnlimited = 21
 	textNumbers   = 22
 )
-
-// No program writes a longer value than mostValue and, for each limit of the rule, mostState:
-// what it keeps of others, and the states of its own that another program may have. A longer
-// value is somebody else's, and is not read.
-const mostValue, mostState = 1 << 20, 80 << 10
 
 // encodeLimits writes a rule's limits as the script reads them. deny means that
 // a value that cannot be read denies its key.
@@ -155,7 +148,6 @@ func encodeLimits(rule []core.Limit, deny bool) string {
 	if deny {
 		b[0] = 1
 	}
-	b = fmt.Appendf(b, "%d", min(mostValue+mostState*len(rule), 9_999_999)) // seven digits
 	for _, limit := range rule {
 		l := meter.FromCore(limit)
 		id := l.Identity()

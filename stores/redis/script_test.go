@@ -1,15 +1,9 @@
 package redisstore
 
 import (
-	"encoding/binary"
-	"errors"
 	"fmt"
-	"io/fs"
-	"path"
-	"strconv"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -18,37 +12,6 @@ import (
 	"github.com/floodgate-go/floodgate/internal/meter"
 	"github.com/floodgate-go/floodgate/internal/redistest"
 )
-
-// Every file is part of a script, and every step of an algorithm is one of main.lua.
-func TestEveryFileIsPartOfTheScript(t *testing.T) {
-	names := map[string]bool{"main.lua": true, "muldiv.lua": true}
-	for _, a := range meter.Algorithms() {
-		names[a.String()+".lua"] = true
-	}
-	found, err := fs.Glob(embedded, "script/*")
-	if err != nil {
-		t.Fatal(err)
-	}
-	steps := map[string]bool{}
-	for line := range strings.Lines(library.read("main")) {
-		if name, ok := stepOf(line); ok {
-			steps[name] = true
-		}
-	}
-	for _, name := range found {
-		if !names[path.Base(name)] {
-			t.Errorf("%s is in no script", name)
-		}
-		for line := range strings.Lines(library.read(strings.TrimSuffix(path.Base(name), ".lua"))) {
-			if step, ok := stepOf(line); ok && !steps[step] {
-				t.Errorf("%s: main.lua has no step %s", name, step)
-			}
-		}
-	}
-	if len(found) != len(names) {
-		t.Errorf("%d files, want %d", len(found), len(names))
-	}
-}
 
 // The script of a call has the algorithms that its rules use, and no others.
 func TestTheScriptHasNoAlgorithmThatItDoesNotNeed(t *testing.T) {
@@ -67,44 +30,6 @@ func TestTheScriptHasNoAlgorithmThatItDoesNotNeed(t *testing.T) {
 		}
 	}
 }
-
-// A call needs the edges around the time that it carries. Without one, that is the server's
-// time as far as the store knows it.
-func TestTheTimeOfACallsEdges(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s, now := New(nil), time.Now().UnixMicro()
-		rule := &newCounters(s, "l", []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerDay(10).In(time.UTC)}}}).rules[0]
-		day := func(carried int64) int64 {
-			text := []byte(rule.textFor(s, carried).(string))[textHead+textNumbers:]
-			return int64(binary.LittleEndian.Uint64(text))
-		}
-		const length = 24 * 3_600_000_000
-		today := now - now%length
-		if got := day(0); got != today {
-			t.Errorf("the edges of %d, want %d: nothing is known of the server's time", got, today)
-		}
-		jumped := redis.Error(edgesError(today + 3*length - 500_000))
-		if !s.learns(errors.Join(errors.New("denied"), jumped)) {
-			t.Error("the server's time is not read")
-		}
-		if got, want := day(0), today+2*length; got != want {
-			t.Errorf("the edges of %d, want %d", got, want)
-		}
-		time.Sleep(time.Second)
-		if got, want := day(0), today+3*length; got != want {
-			t.Errorf("the edges of %d, want %d: the server's clock goes on", got, want)
-		}
-		if got := day(5); got != 0 {
-			t.Errorf("the edges of %d, want those of 0, which the call carries", got)
-		}
-	})
-}
-
-// edgesError is the error of a server whose time is in no window of a call.
-type edgesError int64
-
-func (e edgesError) Error() string { return edgesPrefix + strconv.FormatInt(int64(e), 10) }
-func (edgesError) RedisError()     {}
 
 // A URL with sentinels has the user and the password of the database before the @, and
 // those of the sentinels in its parameters.

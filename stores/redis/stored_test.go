@@ -2,12 +2,13 @@ package redisstore_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -143,140 +144,6 @@ func TestTheValueOfALaterVersionStays(t *testing.T) {
 	}
 }
 
-// A value of somebody else's counts as none, and is replaced.
-func TestForeignValuesAreReplaced(t *testing.T) {
-	server := redistest.Start(t)
-	client := newClient(t, server.Addr)
-	rules := []core.StoreRule{{Name: "r", Limits: all(3)}}
-	b := bind(t, client, rules, redisstore.Timeout(patience))
-	name := core.StoreRule{Name: "r"}.StoredKey(t.Name(), []byte("k"))
-	if err := storetest.Do(t.Context(), b, core.OpTake, one("k", 1, 5)); err != nil {
-		t.Fatal(err)
-	}
-	valid := server.MustDo("GET", name)
-	foreign := map[string][]string{
-		"empty":    {"SET", name, ""},
-		"text":     {"SET", name, "abc"},
-		"number":   {"SET", name, "9223372036854775807"},
-		"version":  {"SET", name, "\x01" + valid[1:]},
-		"cut":      {"SET", name, valid[:len(valid)-1]},
-		"longer":   {"SET", name, valid + "\x00"},
-		"huge log": {"SET", name, "\x01\x06" + valid[2:8] + "\xff\xff"},
-		"list":     {"RPUSH", name, "a", "b"},
-	}
-	for what, command := range foreign {
-		server.MustDo("DEL", name)
-		server.MustDo(command...)
-		batch := one("k", 1, 5)
-		if err := storetest.Do(t.Context(), b, core.OpTake, batch); err != nil {
-			t.Errorf("%s: %v", what, err)
-			continue
-		}
-		for j, r := range batch.Items[0].Results {
-			if r.Remaining != 2 {
-				t.Errorf("%s: %v: %d left of 3 after the first take", what, rules[0].Limits[j], r.Remaining)
-			}
-		}
-	}
-}
-
-// A lifetime that has been taken away comes back, whatever the next
-// request is.
-func TestALostLifetimeHeals(t *testing.T) {
-	server := redistest.Start(t)
-	b := bind(t, newClient(t, server.Addr), hourly, redisstore.Timeout(patience))
-	name := core.StoreRule{Name: "r"}.StoredKey(t.Name(), []byte("k"))
-	take(t, b, "k")
-	for what, batch := range map[string]*core.Batch{
-		"a take":         one("k", 1, 1),
-		"a refused take": one("k", 10, 1),
-		"a peek":         one("k", 0, 1),
-	} {
-		server.MustDo("PERSIST", name)
-		if err := storetest.Do(t.Context(), b, core.OpTake, batch); err != nil {
-			t.Fatal(err)
-		}
-		if ttl, _ := strconv.Atoi(strings.TrimPrefix(server.MustDo("PTTL", name), ":")); ttl <= 0 || ttl > int(2*time.Hour/time.Millisecond)+1000 {
-			t.Errorf("after %s the lifetime is %d ms", what, ttl)
-		}
-	}
-}
-
-// A take gives the value the lifetime that it needs, whatever it had.
-func TestATakeSetsALifetimeThatIsWrong(t *testing.T) {
-	server := redistest.Start(t)
-	clock := storetest.NewClock(time.UnixMicro(1_764_000_123_456_789))
-	hour := core.Limit{Quota: 100, Window: time.Hour, Algorithm: core.FixedWindow}
-	for what, limits := range map[string][]core.Limit{"one limit": {hour}, "three limits": {core.PerMinute(100), hour, core.PerSecond(100)}} {
-		b := bind(t, newClient(t, server.Addr), []core.StoreRule{{Name: "r", Limits: limits}}, redisstore.Timeout(patience), redisstore.Clock(clock.Now))
-		name := core.StoreRule{Name: "r"}.StoredKey(t.Name(), []byte(what))
-		for _, is := range [][]string{nil, {"PERSIST", name}, {"PEXPIRE", name, "3640000"}, {"PEXPIRE", name, "3680000"}, {"DEL", name}} {
-			if is != nil {
-				server.MustDo(is...)
-			}
-			batch := one(what, 1, len(limits))
-			if err := storetest.Do(t.Context(), b, core.OpTake, batch); err != nil || !batch.Allowed {
-				t.Fatal(batch.Allowed, err)
-			}
-			if ttl, _ := strconv.Atoi(strings.TrimPrefix(server.MustDo("PTTL", name), ":")); ttl < 3_650_000 || ttl > 3_660_000 {
-				t.Errorf("%s: %v: the lifetime is %d ms", what, is, ttl)
-			}
-		}
-	}
-}
-
-// A denied take does not keep a key alive, and writes nothing.
-func TestARefusedTakeWritesNothing(t *testing.T) {
-	server := redistest.Start(t)
-	b := bind(t, newClient(t, server.Addr), []core.StoreRule{{Name: "r", Limits: all(3)}}, redisstore.Timeout(patience))
-	if err := storetest.Do(t.Context(), b, core.OpTake, one("k", 3, 5)); err != nil {
-		t.Fatal(err)
-	}
-	name := core.StoreRule{Name: "r"}.StoredKey(t.Name(), []byte("k"))
-	server.MustDo("PEXPIRE", name, "50000000")
-	server.MustDo("CONFIG", "RESETSTAT")
-	for range 3 {
-		batch := one("k", 1, 5)
-		if err := storetest.Do(t.Context(), b, core.OpTake, batch); err != nil || batch.Allowed {
-			t.Fatalf("allowed %v, error %v", batch.Allowed, err)
-		}
-	}
-	stats := server.MustDo("INFO", "commandstats")
-	for _, write := range []string{"set", "del", "pexpire"} {
-		if strings.Contains(stats, "cmdstat_"+write+":") {
-			t.Errorf("refused takes ran %s:\n%s", write, stats)
-		}
-	}
-	if ttl, _ := strconv.Atoi(strings.TrimPrefix(server.MustDo("PTTL", name), ":")); ttl > 50_000_000 {
-		t.Errorf("the lifetime became %d ms", ttl)
-	}
-}
-
-// One command a decision for three limits of two keys.
-func TestThreeLimitsOfTwoKeysAreOneCommand(t *testing.T) {
-	server := redistest.Start(t)
-	limits := []core.Limit{core.PerSecond(10), core.PerMinute(120), core.PerHour(240)}
-	b := bind(t, newClient(t, server.Addr), []core.StoreRule{{Name: "ip", Limits: limits}, {Name: "user", Limits: limits}}, redisstore.Timeout(patience))
-	batch := &core.Batch{Items: []core.Item{
-		{Rule: 0, Key: []byte("192.0.2.1"), Cost: 1, Results: make([]core.Result, 3)},
-		{Rule: 1, Key: []byte("alice"), Cost: 1, Results: make([]core.Result, 3)},
-	}}
-	if err := storetest.Do(context.Background(), b, core.OpTake, batch); err != nil {
-		t.Fatal(err)
-	}
-	server.MustDo("CONFIG", "RESETSTAT")
-	const n = 7
-	for range n {
-		if err := storetest.Do(context.Background(), b, core.OpTake, batch); err != nil || !batch.Allowed {
-			t.Fatalf("allowed %v, error %v", batch.Allowed, err)
-		}
-	}
-	stats := server.MustDo("INFO", "commandstats")
-	if !strings.Contains(stats, fmt.Sprintf("cmdstat_evalsha:calls=%d,", n)) || strings.Contains(stats, "cmdstat_eval:") {
-		t.Errorf("%d decisions made:\n%s", n, stats)
-	}
-}
-
 // formatted is a rule of these limits on a store that denies what it cannot read.
 type formatted struct {
 	t      *testing.T
@@ -306,246 +173,176 @@ func (f *formatted) take() *core.Batch {
 func (f *formatted) value() []byte    { return []byte(f.server.MustDo("GET", stored(f.t, "k"))) }
 func (f *formatted) set(value []byte) { f.server.MustDo("SET", stored(f.t, "k"), string(value)) }
 
-var hour = core.PerHour(10)
-
-// A write keeps 32 records of others and 262,144 bytes of them, and not one more: of too
-// many those that expire last. If all are kept, they stay in their order.
-func TestHowMuchOfOthersAWriteKeeps(t *testing.T) {
+// A value that is not of this store, or is damaged, counts as none and is replaced. If the rule
+// demands it, it denies its key for the shortest window, and the key begins anew then.
+func TestForeignValues(t *testing.T) {
 	server := redistest.Start(t)
-	for name, c := range map[string]struct {
-		sizes []int // of the records, which expire one after the other
-		kept  int
-	}{
-		"32 records":          {slices.Repeat([]int{20}, 32), 32},
-		"33 records":          {slices.Repeat([]int{20}, 33), 32},
-		"262,144 bytes":       {[]int{131_072, 131_072}, 2},
-		"262,145 bytes":       {[]int{131_072, 131_073}, 1},
-		"262,144 of the last": {[]int{20, 131_072, 131_072}, 2},
+	limits := append(all(3), core.Limit{Quota: 3, Window: 24 * time.Hour})
+	f := newFormatted(t, server, limits...)
+	replaces := bind(t, newClient(t, server.Addr), []core.StoreRule{{Name: "r", Limits: limits}}, redisstore.Timeout(patience), redisstore.Clock(f.clock.Now))
+	f.take()
+	valid := string(f.value())
+	name := stored(t, "k")
+	for what, command := range map[string][]string{
+		"text":     {"SET", name, "abc"},
+		"number":   {"SET", name, "9223372036854775807"},
+		"version":  {"SET", name, "\x01" + valid[1:]},
+		"cut":      {"SET", name, valid[:len(valid)-1]},
+		"longer":   {"SET", name, valid + "\x00"},
+		"huge log": {"SET", name, "\x01\x06" + valid[2:8] + "\xff\xff"},
+		"list":     {"RPUSH", name, "a", "b"},
+		"hash":     {"HSET", name, "a", "b"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			f := newFormatted(t, server, hour)
-			f.take()
-			own := f.value()
-			var others []byte
-			for i, size := range c.sizes {
-				others = append(others, foreignRecord(size, f.clock.Now().Add(time.Duration(i+1)*time.Hour))...)
-			}
-			f.set(slices.Concat(own, others))
-			f.take()
-			kept, at := 0, len(own)
-			v := f.value()
-			for ; at < len(v); kept++ {
-				at += 3 + int(v[at]) + int(v[at+1])<<8 + int(v[at+2])<<16
-			}
-			if kept != c.kept {
-				t.Errorf("%d of %d records are kept, want %d", kept, len(c.sizes), c.kept)
-			}
-			if kept == len(c.sizes) && !bytes.HasSuffix(v, others) {
-				t.Error("the records are in another order")
-			}
-		})
-	}
-}
-
-// denying binds a rule of an hour and a day, which denies what cannot be read, to a name of
-// its own.
-func denying(t *testing.T, client redisstore.Client) (b core.Counters, name string, clock *storetest.Clock, log *strings.Builder) {
-	t.Helper()
-	log, clock = new(strings.Builder), storetest.NewClock(time.UnixMicro(1_764_000_123_456_789))
-	opts := []redisstore.Option{redisstore.Timeout(patience), redisstore.Clock(clock.Now), redisstore.Log(slog.New(slog.NewTextHandler(log, nil))), redisstore.WithoutDenialCache()}
-	limiter := strings.NewReplacer("/", ".", "#", ".").Replace(t.Name())
-	rules := []core.StoreRule{{Name: "r", Limits: []core.Limit{{Quota: 50, Window: 24 * time.Hour}, core.PerHour(5)}, DenyUnreadable: true}}
-	b, err := redisstore.New(client, opts...).Open(limiter, rules)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b, core.StoreRule{Name: "r"}.StoredKey(limiter, []byte("k")), clock, log
-}
-
-func takeTwo(t *testing.T, b core.Counters) *core.Batch {
-	t.Helper()
-	batch := one("k", 1, 2)
-	if err := storetest.Do(t.Context(), b, core.OpTake, batch); err != nil {
-		t.Fatal(err)
-	}
-	return batch
-}
-
-// A value that cannot be read denies its key for the shortest window of its
-// rule, and the key begins anew then.
-func TestForeignValuesDenyTheirKey(t *testing.T) {
-	server := redistest.Start(t)
-	client := newClient(t, server.Addr)
-	for _, command := range [][]string{{"SET", "", "abc"}, {"SET", "", ""}, {"RPUSH", "", "a", "b"}, {"HSET", "", "a", "b"}, {"SADD", "", "a"}, {"SET", "", "\x01old"}} {
-		t.Run(command[0], func(t *testing.T) {
-			b, name, clock, log := denying(t, client)
-			command[1] = name
+		foreign := func() {
+			server.MustDo("DEL", name)
 			server.MustDo(command...)
-			for range 3 {
-				batch := one("k", 1, 2)
-				if err := storetest.Do(t.Context(), b, core.OpTake, batch); err != nil || batch.Allowed {
-					t.Fatalf("allowed %v, error %v", batch.Allowed, err)
-				}
-				for _, r := range batch.Items[0].Results {
-					if want := time.Duration(1_764_000_123_456_789+3600e6-clock.Now().UnixMicro()) * time.Microsecond; r.Allowed || r.Remaining != 0 || r.RetryAfter != want || r.ResetAfter != want || r.MoreAfter != want {
-						t.Errorf("%+v, want %v to wait", r, want)
-					}
-				}
-				if err := storetest.Do(t.Context(), b, core.OpRefund, batch); err != nil { // of nothing
-					t.Fatal(err)
-				}
-				clock.Advance(time.Minute)
-			}
-			if got := log.String(); strings.Count(got, "cannot be read") != 1 || !strings.Contains(got, name) || !strings.Contains(got, "action=deny") {
-				t.Errorf("logged %q", got)
-			}
-			if ttl, _ := strconv.Atoi(strings.TrimPrefix(server.MustDo("PTTL", name), ":")); ttl <= 0 || ttl > 3_700_000 {
-				t.Errorf("the lifetime is %d ms", ttl)
-			}
-			clock.Advance(57*time.Minute - time.Microsecond)
-			if takeTwo(t, b).Allowed {
-				t.Error("allowed before an hour has passed")
-			}
-			clock.Advance(time.Microsecond)
-			if batch := takeTwo(t, b); !batch.Allowed || batch.Items[0].Results[1].Remaining != 4 {
-				t.Errorf("after an hour: %+v", batch.Items[0].Results)
-			}
-		})
-	}
-}
-
-// A record whose window can be read is kept for three windows at most. One of a kind that
-// is not known, or with a window that no program has, is kept for as long as any limit can last.
-func TestRecordsOfUnknownKindsAreCut(t *testing.T) {
-	server := redistest.Start(t)
-	clock := storetest.NewClock(time.UnixMicro(1_764_000_123_456_789))
-	b := bind(t, newClient(t, server.Addr), hourly, redisstore.Timeout(patience), redisstore.Clock(clock.Now))
-	const far = "\xff\xff\xff\xff\xff\xff\x3f"
-	const longest = core.MaxRefill + core.MaxWindow
-	for name, c := range map[string]struct {
-		record string
-		life   time.Duration
-	}{
-		"only a kind":                      {"\x08\x00\x00" + far + "\xc8", longest},
-		"a window without an end":          {"\x0a\x00\x00" + far + "\x00\x01\x01", longest},
-		"a window that none has":           {"\x0e\x00\x00" + far + "\x00\x00\x00\x00\x00\x00\x80", longest},
-		"an unknown kind":                  {"\x0f\x00\x00" + far + "\xc8\x01\x00\x00\x00\x00\x00\x07", longest},
-		"the longest window":               {"\x0e\x00\x00" + far + "\x07" + micros(core.MaxWindow), 3 * core.MaxWindow},
-		"a window that is a bit too long":  {"\x0e\x00\x00" + far + "\x07" + micros(core.MaxWindow+time.Microsecond), longest},
-		"an hour":                          {"\x0f\x00\x00" + far + "\x07" + micros(time.Hour) + "x", 3 * time.Hour},
-		"the longest window, but of debts": {"\x0e\x00\x00" + far + "\x08" + micros(core.MaxWindow), longest},
-	} {
-		server.MustDo("SET", stored(t, "k"), "\x02"+c.record)
-		take(t, b, "k")
-		want := c.life + time.Minute
-		if d := want - lifetime(server, stored(t, "k")); d < 0 || d > 5*time.Second {
-			t.Errorf("%s: kept for %v less than %v", name, d, want)
 		}
-		value := server.MustDo("GET", stored(t, "k"))
-		if !strings.HasSuffix(value, c.record[10:]) || strings.Contains(value, far) {
-			t.Errorf("%s: %x was stored as %x", name, c.record, value)
+		foreign()
+		batch := one("k", 1, f.limits)
+		if err := storetest.Do(t.Context(), replaces, core.OpTake, batch); err != nil || !batch.Allowed || batch.Items[0].Results[3].Remaining != 2 {
+			t.Errorf("%s: allowed %t, %+v, %v", what, batch.Allowed, batch.Items[0].Results, err)
 		}
-	}
-}
-
-// micros returns a length of time as a record has it.
-func micros(d time.Duration) string {
-	return string(binary.LittleEndian.AppendUint64(nil, uint64(d.Microseconds()))[:windowBytes])
-}
-
-// scriptMemory returns how many bytes the server's script interpreter has.
-func scriptMemory(t *testing.T, server *redistest.Server) int {
-	t.Helper()
-	for line := range strings.Lines(server.MustDo("INFO", "memory")) {
-		if text, found := strings.CutPrefix(strings.TrimSpace(line), "used_memory_lua:"); found {
-			n, err := strconv.Atoi(text)
-			if err != nil {
+		foreign()
+		begun := f.clock.Now()
+		for range 3 {
+			batch := f.take()
+			for _, r := range batch.Items[0].Results {
+				if want := begun.Add(time.Hour).Sub(f.clock.Now()); batch.Allowed || r.Allowed || r.Remaining != 0 || r.RetryAfter != want || r.ResetAfter != want || r.MoreAfter != want {
+					t.Errorf("%s: allowed %t, %+v, want %v to wait", what, batch.Allowed, r, want)
+				}
+			}
+			if err := storetest.Do(t.Context(), f.bound, core.OpRefund, batch); err != nil { // of nothing
 				t.Fatal(err)
 			}
-			return n
+			f.clock.Advance(time.Minute)
+		}
+		f.clock.Advance(57*time.Minute - time.Microsecond)
+		if f.take().Allowed {
+			t.Errorf("%s: allowed before an hour has passed", what)
+		}
+		f.clock.Advance(time.Microsecond)
+		if batch := f.take(); !batch.Allowed || batch.Items[0].Results[3].Remaining != 2 {
+			t.Errorf("%s: after an hour: %+v", what, batch.Items[0].Results)
 		}
 	}
-	t.Fatal("the server does not tell the memory of its scripts")
-	return 0
+	if got := f.log.String(); !strings.Contains(got, "cannot be read") || !strings.Contains(got, name) || !strings.Contains(got, "action=deny") {
+		t.Errorf("logged %q", got)
+	}
 }
 
-// A value that is far longer than any of the store's is not read, neither by a
-// take nor by a peek, whatever its first byte is; and a take replaces it.
-func TestALongForeignValueIsNotRead(t *testing.T) {
-	t.Parallel()
-	const long = 64 << 20
+// Whatever others do to the bytes of a value, a take decides, and the next one does.
+func TestDamagedValues(t *testing.T) {
+	server := redistest.Start(t)
+	lockout := core.Limit{Quota: 3, Window: time.Hour, Algorithm: core.FixedWindow, Lockout: core.Lockout{First: time.Minute, Factor: 2, Max: time.Hour, Decay: time.Hour}}
+	f := newFormatted(t, server, append(all(3), lockout, core.PerDay(3).In(time.UTC))...)
+	seed := rand.Uint64()
+	r := rand.New(rand.NewPCG(seed, 0))
+	for round := range rounds(1000) {
+		server.MustDo("DEL", stored(t, "k"))
+		f.take()
+		value := f.value()
+		for range 1 + r.IntN(3) {
+			at := r.IntN(len(value))
+			switch r.IntN(6) {
+			case 0:
+				value = slices.Delete(value, at, min(len(value), at+r.IntN(20)))
+			case 1:
+				value = slices.Insert(value, at, make([]byte, r.IntN(20))...)
+			default:
+				value[at] ^= 1 << r.IntN(8)
+			}
+			value = append(value, 0)[:max(1, len(value))]
+		}
+		f.set(value)
+		for range 2 {
+			batch := one("k", 1, f.limits)
+			err := storetest.Do(t.Context(), f.bound, core.OpTake, batch)
+			if err != nil && !errors.Is(err, core.ErrDamaged) {
+				t.Fatalf("seed %d, round %d, %x: %v", seed, round, value, err)
+			}
+			for _, res := range batch.Items[0].Results {
+				if err == nil && (res.Remaining < 0 || res.Remaining > 3 || res.ResetAfter < 0 || res.Allowed != (res.RetryAfter == 0)) {
+					t.Fatalf("seed %d, round %d, %x: %+v", seed, round, value, res)
+				}
+			}
+		}
+	}
+}
+
+// A value that is far longer than any of the store's is not read. A write keeps 32 records of
+// others, in their order.
+func TestHowMuchOfOthersIsKept(t *testing.T) {
+	server := redistest.Start(t)
+	f := newFormatted(t, server, core.PerHour(10))
+	f.take()
+	own := f.value()
+	record := func(number byte, size int) []byte {
+		b := append(binary.LittleEndian.AppendUint32(nil, uint32(size-3))[:3], binary.LittleEndian.AppendUint64(nil, uint64(f.clock.Now().Add(time.Hour).UnixMicro()))[:7]...)
+		return append(append(b, 44, number), make([]byte, size-12)...) // a kind that no program has yet
+	}
+	var others []byte
+	for i := range byte(33) {
+		others = append(others, record(i, 20)...)
+	}
+	f.set(slices.Concat(own, others))
+	f.take()
+	if got := f.value(); !bytes.HasSuffix(got, others[:32*20]) || len(got) != len(own)+32*20 {
+		t.Errorf("stored %x", got)
+	}
+	for size, allowed := range map[int]bool{4 << 20: true, 4<<20 + 1: false} {
+		f.set(slices.Concat(own, record(1, size-len(own))))
+		if got := f.take().Allowed; got != allowed {
+			t.Errorf("a value of %d bytes: allowed %t, want %t", size, got, allowed)
+		}
+	}
+}
+
+// A state lives as long as it counts, and a minute longer if the application's clock decides, which
+// may be late. A take gives the value the lifetime that it needs, whatever it had.
+func TestLifetimes(t *testing.T) {
 	server := redistest.Start(t)
 	client := newClient(t, server.Addr)
-	quiet := redisstore.Log(slog.New(slog.DiscardHandler))
-	for what, rules := range map[string][]core.StoreRule{
-		"one limit":  {{Name: "r", Limits: []core.Limit{core.PerHour(10)}}},
-		"two limits": {{Name: "r", Limits: []core.Limit{core.PerHour(10), {Quota: 10, Window: 24 * time.Hour}}}},
-		"denying":    {{Name: "r", Limits: []core.Limit{core.PerHour(10)}, DenyUnreadable: true}},
+	clock := storetest.NewClock(time.UnixMicro(1_764_000_123_456_789))
+	const day, window = 24 * time.Hour, 300 * 24 * time.Hour
+	lockout := core.Lockout{First: day, Factor: 2, Max: 2 * day, Decay: 50 * day}
+	at := clock.Now().UnixMicro()
+	bucket := time.Duration((window/10).Microseconds()-at%(window/10).Microseconds()) * time.Microsecond // until it ends
+	for i, c := range []struct {
+		limit core.Limit
+		ends  time.Duration // when the state means nothing any more
+	}{
+		{core.Limit{Quota: 5, Window: window}, 2 * window},
+		{core.Limit{Quota: 5, Window: window, Algorithm: core.FixedWindow}, window},
+		{core.Limit{Quota: 5, Window: window, Algorithm: core.BucketedWindow, Precision: window / 10}, window + bucket},
+		{core.Limit{Quota: 5, Window: window, Algorithm: core.SlidingLog}, window},
+		{core.Limit{Quota: 5, Window: window, Algorithm: core.TokenBucket}, window},
+		{core.Limit{Quota: 5, Window: time.Hour, Algorithm: core.FixedWindow, Lockout: lockout}, lockout.First + lockout.Decay}, // the wait, and until it is forgotten
+		{core.Limit{Quota: 9, Window: window, Algorithm: core.FixedWindow, Lockout: lockout}, window},
 	} {
-		for _, first := range []string{"x", "\x02", "\x03"} {
-			t.Run(fmt.Sprintf("%s/%x", what, first), func(t *testing.T) {
-				b := bind(t, client, rules, redisstore.Timeout(patience), quiet)
-				limits := len(rules[0].Limits)
+		for _, more := range [][]core.Limit{nil, {core.PerSecond(99)}} {
+			t.Run(fmt.Sprint(i, len(more)), func(t *testing.T) {
+				b := bind(t, client, []core.StoreRule{{Name: "r", Limits: append([]core.Limit{c.limit}, more...)}}, redisstore.Timeout(patience), redisstore.Clock(clock.Now))
 				name := stored(t, "k")
-				server.MustDo("SET", name, first)
-				server.MustDo("SETRANGE", name, strconv.Itoa(long), "x")
-				before := scriptMemory(t, server)
-				for range 3 {
-					peek := one("k", 1, limits)
-					if err := storetest.Do(t.Context(), b, core.OpPeek, peek); err != nil {
+				cost := int64(5)
+				for _, spoil := range [][]string{nil, {"PERSIST", name}, {"PEXPIRE", name, fmt.Sprint((c.ends - time.Minute).Milliseconds())}, {"PEXPIRE", name, fmt.Sprint((c.ends + 2*time.Minute).Milliseconds())}} {
+					if spoil != nil {
+						server.MustDo(spoil...)
+					}
+					batch := one("k", cost, 1+len(more))
+					if err := storetest.Do(t.Context(), b, core.OpCharge, batch); err != nil {
 						t.Fatal(err)
 					}
-				}
-				batch := one("k", 1, limits)
-				if err := storetest.Do(t.Context(), b, core.OpTake, batch); err != nil || batch.Allowed != (what != "denying") {
-					t.Fatalf("allowed %v, error %v", batch.Allowed, err)
-				}
-				if grown := scriptMemory(t, server) - before; grown > long/4 {
-					t.Errorf("the script's memory has grown by %d bytes: it has read the value", grown)
-				}
-				if size := server.MustDo("STRLEN", name); len(size) > len(":100") {
-					t.Errorf("the value has %s bytes after a take", size)
+					if got := lifetime(server, name); got <= c.ends+30*time.Second || got > c.ends+time.Minute+time.Second {
+						t.Errorf("after %q: lifetime %v, want %v and a minute", spoil, got, c.ends)
+					}
+					if c.limit.Algorithm == core.TokenBucket || c.limit.Algorithm == core.SlidingLog {
+						return // another charge makes the state last longer
+					}
+					cost = 1
 				}
 			})
 		}
 	}
-}
-
-// A value of the format is read up to the length that programs of several limits
-// can reach, and not above.
-func TestHowLongAValueMayBe(t *testing.T) {
-	const most = 1<<20 + 80<<10 // of a rule of one limit
-	server := redistest.Start(t)
-	client := newClient(t, server.Addr)
-	quiet := redisstore.Log(slog.New(slog.DiscardHandler))
-	for size, readable := range map[int]bool{most: true, most + 1: false} {
-		t.Run(fmt.Sprint(size), func(t *testing.T) {
-			b := bind(t, client, hourly, redisstore.Timeout(patience), quiet)
-			take(t, b, "k")
-			value := []byte(server.MustDo("GET", stored(t, "k")))
-			value = append(value, foreignRecord(size-len(value), time.Now().Add(time.Hour))...)
-			if len(value) != size {
-				t.Fatalf("%d bytes, want %d", len(value), size)
-			}
-			server.MustDo("SET", stored(t, "k"), string(value))
-			want := int64(9)
-			if readable {
-				want = 8
-			}
-			if got := take(t, b, "k").Items[0].Results[0].Remaining; got != want {
-				t.Errorf("%d remain of 10 after two hits, want %d", got, want)
-			}
-		})
-	}
-}
-
-// foreignRecord returns a record of so many bytes, of a limit that no rule of the
-// tests has.
-func foreignRecord(size int, expires time.Time) []byte {
-	b := binary.LittleEndian.AppendUint32(nil, uint32(size-3))[:3]
-	b = append(b, binary.LittleEndian.AppendUint64(nil, uint64(expires.UnixMicro()))[:7]...)
-	b = append(b, 44) // the kind
-	return append(b, make([]byte, size-len(b))...)
 }
 
 // lifetime returns the lifetime of a stored value.
@@ -554,45 +351,90 @@ func lifetime(server *redistest.Server, name string) time.Duration {
 	return time.Duration(n) * time.Millisecond
 }
 
-// A state lives as long as it counts, and a minute longer if the application's
-// clock decides, which may be late.
-func TestAStateLivesAMinuteLongerThanItCounts(t *testing.T) {
-	server := redistest.Start(t)
-	client := newClient(t, server.Addr)
-	clock := storetest.NewClock(time.UnixMicro(1_764_000_123_456_789))
-	const day, window = 24 * time.Hour, 300 * 24 * time.Hour
-	limits := []core.Limit{
-		{Quota: 5, Window: window},
-		{Quota: 5, Window: window, Algorithm: core.FixedWindow},
-		{Quota: 5, Window: window, Algorithm: core.BucketedWindow, Precision: window / 10},
-		{Quota: 5, Window: window, Algorithm: core.SlidingLog},
-		{Quota: 5, Window: window, Algorithm: core.TokenBucket},
-		{Quota: 5, Window: time.Hour, Algorithm: core.FixedWindow, Lockout: core.Lockout{First: day, Factor: 2, Max: 2 * day, Decay: 50 * day}},
-		{Quota: 6, Window: window, Algorithm: core.FixedWindow, Lockout: core.Lockout{First: day, Factor: 2, Max: 2 * day, Decay: 50 * day}},
-	}
-	for i, l := range limits {
-		for _, more := range [][]core.Limit{nil, {core.PerSecond(9)}} {
-			t.Run(fmt.Sprint(i, len(more)), func(t *testing.T) {
-				b := bind(t, client, []core.StoreRule{{Name: "r", Limits: append([]core.Limit{l}, more...)}}, redisstore.Timeout(patience), redisstore.Clock(clock.Now))
-				batch := one("k", 5, 1+len(more))
-				if err := storetest.Do(t.Context(), b, core.OpTake, batch); err != nil || !batch.Allowed {
-					t.Fatal(batch.Allowed, err)
-				}
-				ends := l.Window // when the state means nothing any more
-				switch l.Algorithm {
-				case core.SlidingWindow:
-					ends = 2 * window
-				case core.BucketedWindow:
-					at := clock.Now().UnixMicro()
-					ends += time.Duration(l.Precision.Microseconds()-at%l.Precision.Microseconds()) * time.Microsecond
-				}
-				if l.Lockout.First > 0 && l.Quota == 5 { // the wait, and the time after which it is forgotten
-					ends = l.Lockout.First + l.Lockout.Decay
-				}
-				if got := lifetime(server, stored(t, "k")); got <= ends+30*time.Second || got > ends+time.Minute+time.Millisecond {
-					t.Errorf("lifetime %v, want %v and a minute", got, ends)
-				}
-			})
+// ran returns how often the server has run the commands that the script gives.
+func ran(server *redistest.Server) map[string]int {
+	n := map[string]int{}
+	for line := range strings.Lines(server.MustDo("INFO", "commandstats")) {
+		var calls int
+		name, rest, _ := strings.Cut(strings.TrimPrefix(line, "cmdstat_"), ":calls=")
+		if _, err := fmt.Sscanf(rest, "%d,", &calls); err == nil {
+			switch name {
+			case "getrange", "pttl", "set", "setrange", "del", "time":
+				n[name] = calls
+			}
 		}
 	}
+	return n
+}
+
+// A take reads each key once, and writes it once if it is allowed.
+func TestATakeReadsEachKeyOnce(t *testing.T) {
+	server := redistest.Start(t)
+	client := newClient(t, server.Addr)
+	first := map[string]int{"getrange": 1, "set": 1}
+	again := map[string]int{"getrange": 1, "pttl": 1, "setrange": 1} // its lifetime stays
+	other := map[string]int{"getrange": 1, "pttl": 1, "set": 1}
+	type step struct {
+		after time.Duration
+		cost  int64
+		want  map[string]int
+	}
+	hour, fixed := core.PerHour(10), core.Limit{Quota: 5, Window: time.Hour, Algorithm: core.FixedWindow}
+	two, three := core.PerMinute(5), core.Limit{Quota: 5, Window: time.Minute, Algorithm: core.FixedWindow}
+	four := core.Limit{Quota: 5, Window: 2 * time.Minute, Aligned: true}
+	used := []step{{0, 1, first}, {0, 1, again}, {time.Second, 1, again}, {0, 2, again}} // up to the quota
+	for name, c := range map[string]struct {
+		limits []core.Limit
+		steps  []step
+	}{
+		"a fixed window":   {[]core.Limit{fixed}, used},
+		"a sliding window": {[]core.Limit{hour}, used},
+		"four windows":     {[]core.Limit{fixed, two, three, four}, used},
+		"the largest quota": {[]core.Limit{{Quota: core.MaxQuota, Window: time.Second}}, []step{
+			{0, core.MaxQuota, first}, {2*time.Second - time.Microsecond, 1, again},
+		}},
+		"hits of the window before": {[]core.Limit{hour}, []step{{0, 5, first}, {90 * time.Minute, 1, other}, {0, 1, again}}},
+		"hits that count no more":   {[]core.Limit{hour}, []step{{0, 5, first}, {2 * time.Hour, 1, other}}},
+		"a clock that goes back":    {[]core.Limit{hour}, []step{{0, 1, first}, {-time.Hour + time.Microsecond, 1, other}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFormatted(t, server, c.limits...)
+			for i, s := range c.steps {
+				f.clock.Advance(s.after)
+				if s.after > time.Minute { // the server's clock stands still
+					server.MustDo("PEXPIRE", stored(t, "k"), "100000000")
+				}
+				server.MustDo("CONFIG", "RESETSTAT")
+				batch := one("k", s.cost, len(c.limits))
+				if err := storetest.Do(t.Context(), f.bound, core.OpTake, batch); err != nil || !batch.Allowed {
+					t.Fatalf("take %d: allowed %v, error %v", i, batch.Allowed, err)
+				}
+				if got := ran(server); !maps.Equal(got, s.want) {
+					t.Errorf("take %d: the script ran %v, want %v", i, got, s.want)
+				}
+			}
+		})
+	}
+	t.Run("two keys", func(t *testing.T) {
+		b := bind(t, client, hourly, redisstore.Timeout(patience))
+		for _, c := range []struct {
+			cost    int64
+			allowed bool
+			want    map[string]int
+		}{
+			{2, true, map[string]int{"getrange": 2, "set": 2, "time": 1}},
+			{2, true, map[string]int{"getrange": 2, "pttl": 2, "setrange": 2, "time": 1}},
+			{9, false, map[string]int{"getrange": 2, "time": 1}},
+		} {
+			batch := one("a", 1, 1)
+			batch.Items = append(batch.Items, one("b", c.cost, 1).Items...)
+			server.MustDo("CONFIG", "RESETSTAT")
+			if err := storetest.Do(t.Context(), b, core.OpTake, batch); err != nil || batch.Allowed != c.allowed {
+				t.Fatalf("allowed %v, error %v", batch.Allowed, err)
+			}
+			if got := ran(server); !maps.Equal(got, c.want) {
+				t.Errorf("the script ran %v, want %v", got, c.want)
+			}
+		}
+	})
 }

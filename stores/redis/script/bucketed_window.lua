@@ -1,9 +1,6 @@
 -- Bucketed window. Bucket k holds the hits of [k × precision, (k + 1) × precision). With
 -- full = window / precision and k = floor(now / precision),
 --   allowed ⇔ hits of the buckets k − full … k, + cost ≤ quota
--- Source: "Sliding windows" of Josiah Carlson, Introduction to rate limiting with
--- Redis, part 2, with one bucket more: see internal/meter/bucketed_window.go.
--- https://www.dr-josiah.com/2014/11/introduction-to-rate-limiting-with_26.html
 -- State, in the table m: t the last bucket's k, a the hits of all, n how many buckets,
 -- then their counts, oldest first, from position from of the string src on.
 local function bucket(m, i) return (unpack('<I4', m.src, m.from + 4 * (i - 1))) end

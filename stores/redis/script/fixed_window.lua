@@ -1,7 +1,5 @@
 -- Fixed window. In a window [t, t + window),
 --   allowed ⇔ a + cost ≤ quota
--- Source: "Fixed window" of
--- https://limits.readthedocs.io/en/stable/strategies.html
 -- State: t the window's start, nil if there is none, a its hits, and b, a 0.
 --[none]
 a, b = 0, 0

@@ -1,8 +1,6 @@
 -- Lockout: a fixed window that ends with a wait when its quota has been used up. Each
 -- wait is longer than the one before:
 --   wait after n others = min(first × factor^n, longest)
--- Source: "exponential lockout" of
--- https://cheatsheetseries.owasp.org/cheatsheets/Authentication_Cheat_Sheet.html
 -- State, in the table m: t the window's start and a its hits, 0 if there is none; b the strikes,
 -- the waits not forgotten when the last one began, that one included; u the end
 -- of that wait, from which strikes decay.

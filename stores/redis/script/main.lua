@@ -7,32 +7,31 @@
 --
 --   if algorithm == the first then … elseif algorithm == the second then … end
 --
--- A limit and its state are in variables, and there are hardly any functions: to make a table takes
+-- Package internal/meter has the same arithmetic, and names the sources of the formulas. Here a
+-- limit and its state are in variables, and there are hardly any functions: to make a table takes
 -- as long as to read a key.
 --
 -- KEYS   the names of the values, one for each item of each decision: an item is one key of one
 --        rule, with the limits of that rule
 -- ARGV   1  eight bytes that begin the reply (8), the milliseconds that a value is kept longer than
 --           needed (4), the number of decisions (4), and for each decision
---             its verb (1) and the number of bytes of its items (4)
---             the number of items (4)
+--             its verb (1), the number of bytes of its items (4), how many of KEYS come before
+--             its own (4), and the number of items (4)
 --             the time in microseconds since the Unix epoch; 0: the server's (8)
---           and for each of its items, unless it is to be skipped
+--           and for each of its items
 --             the place of the rule's limits in ARGV (4)
 --             the cost (8); for BLOCK: how long it denies the key; for GRANT: how many hits
---             for BACK and REFUND: the time of the charge (8), and for each limit
---             the time until all was free again, as that take returned it (8)
---        2… a rule: 1 if a value that cannot be read denies its key, else 0 (1), the most
---           bytes that its value has, in digits (7), and for each limit LIMIT: its kind (the
---           algorithm's number × 2, + 1 if its windows are aligned to the epoch), window,
---           precision (of a calendar a hash of the zone), quota, capacity (the burst of a
---           token bucket, else the quota), 1 if no cost is denied, and three numbers more,
---           which the algorithm's file explains
+--             for REFUND: the time of the charge (8), and for each limit the time until all was
+--             free again, as that take returned it (8)
+--        2… a rule: 1 if a value that cannot be read denies its key, else 0 (1), and for each
+--           limit LIMIT: its kind (the algorithm's number × 2, + 1 if its windows are aligned to
+--           the epoch), window, precision (of a calendar a hash of the zone), quota, capacity
+--           (the burst of a token bucket, else the quota), 1 if no cost is denied, and three
+--           numbers more, which the algorithm's file explains
 -- Reply  a string: the eight bytes, and for each decision one byte
 --          2  it failed: the length of the error's text (4) and the text
---          3  it was skipped
 --          0  it was made, or more: 1 if a stored value could not be read, 4 if a limit denies
---             the cost, 8 if a stored time was a window or more ahead. For TAKE to BACK there
+--             the cost, 8 if a stored time was a window or more ahead. For TAKE to GRANT there
 --             follow the time of the decision (8), and for each item until when its key is
 --             blocked (8; 0 for not), and of each limit its record after the decision, zeros if
 --             there is none, or what follows from it: see --[answer]
@@ -48,21 +47,17 @@
 -- when it means the same as none), a kind (1) and, of a limit, its window (6), the precision of a
 -- bucketed window or the hash of a calendar's zone (6), and the state. Kind to precision are the
 -- identity by which a limit finds its state. Records of others are kept until they expire: another
--- program, or another version of this one, counts under the same name.
-local list, pack, unpack, pcall_redis = unpack, struct.pack, struct.unpack, redis.pcall
+-- program, or another version of this one, counts under the same name. Of more than MOST_OTHERS,
+-- those that were written last are kept.
+local pack, unpack, pcall_redis = struct.pack, struct.unpack, redis.pcall
 local floor, ceil, max, min, sub, byte = math.floor, math.ceil, math.max, math.min, string.sub, string.byte
-local FIRST, LIMIT, LIMIT_SIZE, NUMBERS = 9, '<I7I6I4I4I1', 46, 22
-local SKIP, TAKE, CHARGE, GRANT, BACK, REFUND, BLOCK, RESET = 0, 1, 3, 4, 5, 6, 7, 8
+local FIRST, LIMIT, LIMIT_SIZE, NUMBERS = 2, '<I7I6I4I4I1', 46, 22
+local TAKE, CHARGE, GRANT, REFUND, BLOCK, RESET = 0, 2, 3, 4, 5, 6
 local MOST = 2147483647 -- the largest quota, and so the largest count
 local VERSION, NEWEST = 2, 15 -- the versions between are of newer programs
 local BLOCKED = 126 -- kind of a record that denies its key until it expires
-local MOST_FOREIGN, MOST_FOREIGN_BYTES = 32, 262144
--- A record of another program says itself when it expires, by that program's clock.
--- No clock that is less than one window ahead writes a time later than three windows
--- ahead of now, for the kinds whose windows are read; and no program one later than
--- LONGEST_LIFE. A record that expires later is from a clock that was wrong, or
--- damaged: its expiry is cut to that, so that no value is kept for ever.
-local MOST_WINDOW, LONGEST_LIFE = 31622400000000, 3185222400000000
+local MOST_OTHERS, MOST_BYTES = 32, 4194304 -- a longer value is somebody else's, and is not read
+local MOST_WINDOW = 31622400000000
 -- What begins the error of a decision that has been made in part, and what ends another.
 local SOME_WRITTEN = 'FLOODGATE some of several keys have been written: '
 local NEWER = ': the stored value has the format of a later version, which this one does not replace'
@@ -77,12 +72,12 @@ local server -- the server's time
 -- Of each item of a decision: its value as read, '' for none, false if it cannot be read; as
 -- it is to be written, false if it is not; its lifetime; and whether records of others are in it.
 local work = { nil, nil, nil, nil }
-local first, from = 0, 17 -- of the decision: how many names come before its own, and its place in input
+local from = 17 -- the place of a decision in input
 
 for _ = 1, decisions do
-  local verb, bytes, size, now, items = unpack('<I1I4I4i8', input, from)
+  local verb, bytes, first, size, now, items = unpack('<I1I4I4I4i8', input, from)
   from = items + bytes
-  if now == 0 and verb ~= SKIP then
+  if now == 0 then
     if not server then
       local t = redis.call('TIME')
       server = t[1] * 1000000 + t[2]
@@ -101,26 +96,23 @@ for _ = 1, decisions do
     part, again, charged, denied, unreadable, ahead = said + 1, false, false, 0, 0, 0
     parts[part] = '\0'
     local p = items
-    for i = 1, (verb == SKIP or verb == RESET) and 0 or size do
+    for i = 1, verb == RESET and 0 or size do
       local key, w = KEYS[first + i], 4 * i - 3
       local place, cost, at
       place, cost, p = unpack('<I4i8', input, p)
-      if verb == BACK or verb == REFUND then at, p = unpack('<i8', input, p) end
+      if verb == REFUND then at, p = unpack('<i8', input, p) end
       local rule, v = ARGV[place], work[w]
 
       -- Read the value.
       if v == nil then
-        local most = sub(rule, 2, FIRST - 1)
-        v = pcall_redis('GETRANGE', key, '0', most)
+        v = pcall_redis('GETRANGE', key, '0', MOST_BYTES)
         if type(v) == 'table' then
           if not string.find(v.err, 'WRONGTYPE', 1, true) then
             err = v.err
             break
           end
           v = false
-        elseif v == '' then -- an empty value is somebody else's
-          v = pcall_redis('PTTL', key) == -2 and ''
-        elseif #v > 1048576 and #v > most + 0 then
+        elseif #v > MOST_BYTES then
           v = false
         end
         work[w] = v
@@ -130,61 +122,51 @@ for _ = 1, decisions do
         local version = byte(v, 1)
         newer, readable = version > VERSION and version <= NEWEST, version == VERSION
       end
-      local changed, blocked, block, foreign, places = (at or verb == GRANT) and stored and readable, 0, nil, nil, nil
+      local changed = (at or verb == GRANT) and stored and readable
+      -- Until when the key is blocked, the record that says so, the others' records, and when the
+      -- last of all records expires.
+      local blocked, block, others, last = 0, '', '', 0
       if readable and work[w + 3] then
-        -- Find the rule's states among others, and keep the records of others.
-        local pos = 2
-        foreign, places = {}, {}
+        -- Put the rule's states in the order of its limits, and keep the records of others.
+        local own, count, pos = {}, 0, 2
         while pos <= #v do
           local after = pos + 10 <= #v and pos + 3 + unpack('<I3', v, pos) or 0
           readable = after >= pos + 11 and after <= #v + 1
           if not readable then break end
           local length, expiry, kind = unpack('<I3i7I1', v, pos)
-          local record, own = sub(v, pos, after - 1), false
+          local record, mine = sub(v, pos, after - 1), kind == BLOCKED
+          local id = (floor(kind / 2) == 2 or floor(kind / 2) == 6) and 12 or 6
           for limit = FIRST, #rule, LIMIT_SIZE do
-            local last = (floor(kind / 2) == 2 or floor(kind / 2) == 6) and 12 or 6
-            if sub(record, 11, 11 + last) == sub(rule, limit, limit + last) then places[limit], own = pos, true end
+            if sub(record, 11, 11 + id) == sub(rule, limit, limit + id) then own[limit], mine = record, true end
           end
-          if own then
-            record = nil
-          elseif kind == BLOCKED then
+          if kind == BLOCKED then
             readable = length == 14
             if not readable then break end
             -- Further ahead, it is the time of a clock that has been set back.
-            if verb == BLOCK or expiry <= now or expiry - now >= 2 * unpack('<I6', v, pos + 11) then
-              record = nil
-            else
-              blocked = max(blocked, expiry)
+            if expiry > max(now, blocked) and expiry - now < 2 * unpack('<I6', v, pos + 11) then
+              blocked, block = expiry, record
             end
-          elseif expiry + slack * 1000 <= now then
-            record = nil
-          else
-            local life, window = LONGEST_LIFE, nil
-            if kind < 8 and length >= 14 then
-              window = unpack('<I6', v, pos + 11)
-              if window <= MOST_WINDOW then life = 3 * window end
-            end
-            if expiry - now > life then
-              expiry = now + life
-              record = pack('<I3i7', length, expiry) .. sub(record, 11)
-            end
+          elseif not mine and expiry + slack * 1000 > now and count < MOST_OTHERS then
+            others, last, count = others .. record, max(last, expiry), count + 1
           end
-          if record then foreign[#foreign + 1] = { expiry = expiry, record = record } end
           pos = after
         end
+        v = '\2'
+        for limit = FIRST, #rule, LIMIT_SIZE do v = v .. (own[limit] or '') end
       end
       if not readable then
         -- It counts as none, or denies its key for the shortest window. That of a newer program
         -- denies its key, too, and is left as it is.
         local marks = not newer and byte(rule, 1) == 1
-        v, unreadable, foreign, changed, blocked = '', 1, nil, marks and cost > 0 and verb <= CHARGE, 0
+        v, unreadable, changed = '', 1, marks and cost > 0 and verb <= CHARGE
+        blocked, block, others, last = 0, '', '', 0
         if newer or marks then
-          block = MOST_WINDOW
-          for limit = FIRST, #rule, LIMIT_SIZE do block = min(block, (unpack('<I6', rule, limit + 1))) end
-          blocked = now + block
+          local shortest = MOST_WINDOW
+          for limit = FIRST, #rule, LIMIT_SIZE do shortest = min(shortest, (unpack('<I6', rule, limit + 1))) end
+          blocked, block = now + shortest, pack('<I3i7I1I6', 14, now + shortest, BLOCKED, shortest)
         end
       end
-      if blocked > 0 and cost > 0 and verb ~= CHARGE and verb ~= GRANT then
+      if blocked > 0 and cost > 0 and verb < CHARGE then
         denied, again, charges = 4, charged and 'denied', false
         if again then break end
       end
@@ -192,12 +174,15 @@ for _ = 1, decisions do
         err = 'FLOODGATE newer: ' .. key .. NEWER
         break
       end
-      if verb == BLOCK then changed, block = cost > 0 or stored, cost > 0 and cost end
+      if verb == BLOCK then
+        changed, blocked, block = cost > 0 or stored, 0, ''
+        if cost > 0 then blocked, block = now + cost, pack('<I3i7I1I6', 14, now + cost, BLOCKED, cost) end
+      end
 
       part = part + 1
       parts[part] = blocked > 0 and pack('<i8', blocked) or FREE
-      if verb > BACK then parts[part] = '' end
-      local value, last, next = '\2', 0, 2
+      if verb > GRANT then parts[part] = '' end
+      local value, next = '\2', 2
       for limit = FIRST, #rule, LIMIT_SIZE do
         local identity, precision, quota, capacity, unlimited = unpack(LIMIT, rule, limit)
         local kind = identity % 256
@@ -208,16 +193,15 @@ for _ = 1, decisions do
         --[none]
 
         -- A rule's states are mostly in the order of its limits, and nothing else.
-        local place, of, length, _ = next, nil, nil, nil
-        if places then place = places[limit] or #v end
-        if place + 16 <= #v then length, _, of = unpack('<I3i7I7', v, place) end
-        local state = place + 17
+        local length, _, of
+        if next + 16 <= #v then length, _, of = unpack('<I3i7I7', v, next) end
+        local state = next + 17
         if algorithm == 2 or algorithm == 6 then -- the identity is longer
           if sub(v, state, state + 5) ~= sub(rule, limit + 7, limit + 12) then of = nil end
           state = state + 6
         end
         if of == identity then
-          next = place + 3 + length
+          next = next + 3 + length
           local good, moved, bytes = true, false, next <= #v + 1 and next - state or 0 -- of the state
           --[load]
           if not good then
@@ -225,7 +209,7 @@ for _ = 1, decisions do
             break
           end
           if moved then ahead, changed = 8, true end
-        elseif v ~= '' and not places then
+        elseif v ~= '' and not work[w + 3] then
           work[w + 3], again = true, 'others'
           break
         end
@@ -240,7 +224,7 @@ for _ = 1, decisions do
           local given = min(cost, MOST)
           --[grant]
         end
-        if cost > 0 and unlimited == 0 and (verb < CHARGE or verb == BACK) then
+        if cost > 0 and unlimited == 0 and verb < CHARGE then
           local left
           --[left]
           if quota == 0 or left < cost then
@@ -261,64 +245,36 @@ for _ = 1, decisions do
           value = value .. record
           if expiry > last then last = expiry end
         end
-        if verb <= BACK then
+        if verb <= GRANT then
           local answer = record or NONE
           --[answer]
           part = part + 1
           parts[part] = answer
         end
       end
-      if v ~= '' and not places and next ~= #v + 1 then work[w + 3], again = true, 'others' end
+      if v ~= '' and not work[w + 3] and next ~= #v + 1 then work[w + 3], again = true, 'others' end
       if again or err then break end
 
       changed = changed or charges and cost > 0
-      if block and changed then
-        foreign = foreign or {}
-        foreign[#foreign + 1] = { expiry = now + block, record = pack('<I3i7I1I6', 14, now + block, BLOCKED, block) }
-      end
-      if foreign then -- of too many, those that expire last
-        local bytes = 0
-        for j = 1, #foreign do bytes = bytes + #foreign[j].record end
-        if #foreign > MOST_FOREIGN or bytes > MOST_FOREIGN_BYTES then
-          table.sort(foreign, function(a, b) return a.expiry > b.expiry end)
-        end
-        bytes = 0
-        for j = 1, min(#foreign, MOST_FOREIGN) do
-          bytes = bytes + #foreign[j].record
-          if bytes <= MOST_FOREIGN_BYTES then value, last = value .. foreign[j].record, max(last, foreign[j].expiry) end
-        end
-      end
-      local lifetime = ceil((last - now) / 1000) + slack
-      if lifetime < 1 then lifetime = 1 end
-      if #value == 1 and not changed then lifetime = slack end
-      work[w + 1], work[w + 2] = changed and value, lifetime
+      work[w + 1] = changed and value .. block .. others
+      work[w + 2] = max(1, ceil((max(last, blocked) - now) / 1000) + slack)
     end
   until err or not again
 
   -- Write what has changed.
   local written = ''
-  for i = 1, (err or verb == SKIP or verb == RESET) and 0 or size do
-    local key, w = KEYS[first + i], 4 * i - 3
-    local before, value, lifetime = work[w], work[w + 1], work[w + 2]
-    local looks = value and before and #before == #value
-    if not value and verb <= REFUND and before ~= '' then
-      local version = before and byte(before, 1) or 0
-      looks = version <= VERSION or version > NEWEST
-    end
-    local left, r = looks and pcall_redis('PTTL', key), nil
-    if type(left) == 'table' then
-      r = left
-    elseif value and #value == 1 then
+  for i = 1, err and 0 or size do
+    local key, w, r = KEYS[first + i], 4 * i - 3, nil
+    local before, value, lifetime = work[w], verb == RESET and '\2' or work[w + 1], work[w + 2]
+    if value and #value == 1 then
       r = pcall_redis('DEL', key)
     elseif value then
       -- A lifetime that is right stays, which is faster.
-      local right = left and left < lifetime + slack / 10 and left > lifetime - slack / 10
-      r = right and pcall_redis('SETRANGE', key, '0', value)
+      local left = before and #before == #value and pcall_redis('PTTL', key)
+      if type(left) == 'number' and left < lifetime + slack / 10 and left > lifetime - slack / 10 then
+        r = pcall_redis('SETRANGE', key, '0', value)
+      end
       if type(r) ~= 'number' then r = pcall_redis('SET', key, value, 'PX', string.format('%d', lifetime)) end
-    elseif left == -1 then
-      -- A value that has lost its lifetime gets one. A lifetime is left alone: requests that
-      -- charge nothing do not keep a value alive.
-      pcall_redis('PEXPIRE', key, lifetime)
     end
     if type(r) == 'table' and r.err then
       err = written .. r.err
@@ -326,19 +282,13 @@ for _ = 1, decisions do
     end
     if value then written = SOME_WRITTEN end
   end
-  for i = first + 1, verb == RESET and first + size or 0, 1000 do -- a function takes some thousands of arguments at most
-    local r = pcall_redis('DEL', list(KEYS, i, min(i + 999, first + size)))
-    if type(r) == 'table' then err = err or r.err end
-  end
 
   if err then
     part = said + 1
     parts[part] = pack('<I1I4', 2, #err) .. err
-  elseif verb == SKIP then
-    parts[part] = '\3'
-  elseif verb <= BACK then
+  elseif verb <= GRANT then
     parts[said + 1] = pack('<I1i8', denied + unreadable + ahead, now)
   end
-  said, first = part, first + size
+  said = part
 end
 return table.concat(parts, '', 1, said)

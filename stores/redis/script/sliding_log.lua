@@ -1,7 +1,5 @@
 -- Sliding log. It keeps the time of every hit:
 --   allowed ⇔ hits with now − time < window, + cost ≤ quota
--- Source: "Moving window" of
--- https://limits.readthedocs.io/en/stable/strategies.html
 -- State, in the table m: n how many, then the times, oldest first, seven bytes each, from
 -- position from of the string src on. A hit of cost c is c times in it, so that
 -- the i-th oldest hit is found at once.

@@ -1,7 +1,5 @@
 -- Sliding window. With e = now − t, 0 if t is ahead of now,
 --   allowed ⇔ floor((a × window + b × (window − e)) / window) + cost ≤ quota
--- Source: "Sliding window counter" of
--- https://limits.readthedocs.io/en/stable/strategies.html
 -- State: t the window's start, nil if there is none, a its hits, b those of the window
 -- before. From its end on, a window is the one before. A charge keeps it so; a denied
 -- request must not move windows on.

@@ -1,8 +1,6 @@
 -- Token bucket. With TAT the time at which the bucket is full again, and
 -- E = window / quota microseconds for a hit,
 --   allowed ⇔ max(TAT, now) + E × cost − E × burst ≤ now
--- Source: the generic cell rate algorithm of ITU-T I.371, annex A
--- (https://www.itu.int/rec/T-REC-I.371). E is rarely a whole number.
 -- The debt is kept as q whole microseconds and r parts of 1 / rate microsecond:
 -- (q, r) with r < rate. The rate is the quota at the last charge, which pays the
 -- debt off. So programs with different quotas agree on how many hits are owed.

@@ -185,9 +185,9 @@ func (l *Line[T]) next() *Exchange[T] {
 		l.spare = append(l.spare, e)
 		return nil
 	}
-	e.place, e.begun = len(l.all), time.Now()
+	e.place, e.begun, e.counts = len(l.all), time.Now(), true
 	l.all = append(l.all, e)
-	l.count(e)
+	l.underWay++
 	return e
 }
 
@@ -196,7 +196,7 @@ func (l *Line[T]) end(e *Exchange[T]) *Exchange[T] {
 	took := time.Since(e.begun)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if e.counts && !e.rested && l.config.AtOnce == 0 {
+	if e.counts && l.config.AtOnce == 0 {
 		l.pace.note(took - time.Duration(e.weight)*time.Microsecond)
 	}
 	l.uncount(e)
@@ -205,7 +205,7 @@ func (l *Line[T]) end(e *Exchange[T]) *Exchange[T] {
 	l.all[last] = nil
 	l.all = l.all[:last]
 	clear(e.Members)
-	*e = Exchange[T]{line: l, Members: e.Members[:0]}
+	*e = Exchange[T]{Members: e.Members[:0]}
 	if len(l.spare) < mostSpare {
 		l.spare = append(l.spare, e)
 	}
@@ -217,18 +217,11 @@ const mostSpare = 8
 func (l *Line[T]) spareExchange() *Exchange[T] {
 	n := len(l.spare)
 	if n == 0 {
-		return &Exchange[T]{line: l}
+		return new(Exchange[T])
 	}
 	e := l.spare[n-1]
 	l.spare = l.spare[:n-1]
 	return e
-}
-
-func (l *Line[T]) count(e *Exchange[T]) {
-	if !e.counts {
-		e.counts = true
-		l.underWay++
-	}
 }
 
 func (l *Line[T]) uncount(e *Exchange[T]) {
@@ -245,29 +238,10 @@ type Exchange[T any] struct {
 	// Here means that Do sends it, on the goroutine of its only member's caller.
 	Here bool
 
-	line   *Line[T]
 	weight int
 	begun  time.Time
 	place  int  // in Line.all
 	counts bool // it is one of those under way
-	rested bool // Aside was called
-}
-
-// Aside calls f. Meanwhile the exchange does not count as under way: it waits for
-// something else than the server's answer. Send may call it.
-func (e *Exchange[T]) Aside(f func()) {
-	l := e.line
-	l.mu.Lock()
-	e.rested = true
-	l.uncount(e)
-	l.startAll()
-	l.mu.Unlock()
-	defer func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.count(e)
-	}()
-	f()
 }
 
 // pace decides how many exchanges may be under way, from the time that the fastest

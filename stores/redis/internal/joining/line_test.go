@@ -97,21 +97,6 @@ func TestAPanicEndsTheExchange(t *testing.T) {
 	})
 }
 
-// An exchange has at most so many members, and at most so much weight unless it has
-// one member. The order stays.
-func TestAnExchangeIsBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &server{long: exchangeTime, weight: map[int]int{10: 60, 11: 40, 12: 1, 13: 500, 14: 99, 15: 2}}
-		l := s.line(func(c *joining.Config[int]) { c.AtOnce = 2 })
-		for i := range 18 {
-			l.Go(i)
-			synctest.Wait()
-		}
-		time.Sleep(time.Second)
-		s.check(t, []int{0}, []int{1}, numbers(2, 10), []int{10, 11}, []int{12}, []int{13}, []int{14}, []int{15, 16, 17})
-	})
-}
-
 // Members that nobody wants to be sent any more are dropped, and take no place.
 func TestMembersThatAreGoneAreNotSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -398,53 +383,5 @@ func TestStuckExchangesKeepNobodyWaiting(t *testing.T) {
 		s.check(t, []int{0}, []int{1}, []int{2}, []int{3}, []int{4, 5}, []int{6, 7}, []int{20}, []int{21})
 		time.Sleep(time.Second)
 		s.check(t, []int{0}, []int{1}, []int{2}, []int{3}, []int{4, 5}, []int{6, 7}, []int{20}, []int{21}, []int{22})
-	})
-}
-
-// While a Send waits for something else than the server, others may go.
-func TestAnExchangeThatStepsAsideKeepsNobodyWaiting(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &server{long: exchangeTime}
-		aside := make(chan struct{})
-		l := s.line(func(c *joining.Config[int]) {
-			c.Send = func(e *joining.Exchange[int]) {
-				s.send(e)
-				if e.Members[0] < 2 {
-					e.Aside(func() { <-aside })
-					s.send(e)
-				}
-			}
-		})
-		for i := range 4 {
-			l.Go(i)
-			synctest.Wait()
-		}
-		time.Sleep(exchangeTime)
-		synctest.Wait()
-		s.check(t, []int{0}, []int{1}, []int{2, 3})
-		time.Sleep(time.Second)
-		l.Go(4)
-		l.Go(5)
-		l.Go(6)
-		synctest.Wait()
-		if n, _ := s.underWay(); n != 2 {
-			t.Errorf("%d exchanges are under way beside those that have stepped aside, want 2", n)
-		}
-		close(aside) // they go on, and count again
-		synctest.Wait()
-		l.Go(7)
-		synctest.Wait()
-		if n, _ := s.underWay(); n != 4 {
-			t.Errorf("%d exchanges are under way, want 4", n)
-		}
-		time.Sleep(time.Second)
-		for i := 8; i < 11; i++ {
-			l.Go(i)
-			synctest.Wait()
-		}
-		if n, _ := s.underWay(); n != 2 {
-			t.Errorf("%d exchanges are under way afterwards, want 2", n)
-		}
-		time.Sleep(time.Second)
 	})
 }
