@@ -161,11 +161,8 @@ func (d *duel) look() {
 func (d *duel) operate() {
 	program := d.r.IntN(2)
 	cost := d.r.Int64N(4)
-	switch d.r.IntN(16) {
-	case 0, 1, 2:
+	if d.r.IntN(4) == 0 {
 		cost = d.r.Int64N(d.rules[program][0].Limits[0].Quota + 2)
-	case 3:
-		cost = []int64{core.MaxQuota, core.MaxQuota + 1, 1 << 53, math.MaxInt64}[d.r.IntN(4)]
 	}
 	pair := d.batches(program, cost, func() bool { return d.r.IntN(4) == 0 }, func(l []core.Limit) []int64 { return anyQuotas(d.r, l) })
 	looked := [2]*core.Batch{}
@@ -178,6 +175,12 @@ func (d *duel) operate() {
 	d.do(program, core.OpPeek, looked)
 	switch n := d.r.IntN(20); {
 	case n < 3:
+		if d.r.IntN(4) == 0 {
+			cost = []int64{core.MaxQuota, core.MaxQuota + 1, 1 << 53, math.MaxInt64}[d.r.IntN(4)]
+			for i := range pair[0].Items {
+				pair[0].Items[i].Cost, pair[1].Items[i].Cost = cost, cost
+			}
+		}
 		d.do(program, core.OpCharge, pair)
 	case n == 3:
 		d.do(program, core.OpGrant, pair)
@@ -243,6 +246,9 @@ func (d *duel) advance() {
 			d.do(program, core.OpCharge, d.all(program))
 		}
 		by = -by * time.Duration(1+d.r.IntN(3))
+		if d.clock.Now().Add(by).Unix() < 0 {
+			return // no clock is as wrong as that
+		}
 	}
 	d.clock.Advance(by)
 }

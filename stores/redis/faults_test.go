@@ -38,12 +38,6 @@ func one(key string, cost int64, limits int) *core.Batch {
 	return &core.Batch{Items: []core.Item{{Key: []byte(key), Cost: cost, Results: make([]core.Result, limits)}}}
 }
 
-// block blocks the keys of a batch for a time.
-func block(ctx context.Context, b core.Counters, batch *core.Batch, d time.Duration) error {
-	batch.For = d
-	return storetest.Do(ctx, b, core.OpBlock, batch)
-}
-
 func take(t testing.TB, b core.Counters, key string) *core.Batch {
 	t.Helper()
 	batch := one(key, 1, 1)

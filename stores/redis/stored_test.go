@@ -277,7 +277,8 @@ func TestHowMuchOfOthersIsKept(t *testing.T) {
 	f.take()
 	own := f.value()
 	record := func(number byte, size int) []byte {
-		b := append(binary.LittleEndian.AppendUint32(nil, uint32(size-3))[:3], binary.LittleEndian.AppendUint64(nil, uint64(f.clock.Now().Add(time.Hour).UnixMicro()))[:7]...)
+		b := binary.LittleEndian.AppendUint32(nil, uint32(size-3))[:3]
+		b = append(b, binary.LittleEndian.AppendUint64(nil, uint64(f.clock.Now().Add(time.Hour).UnixMicro()))[:7]...)
 		return append(append(b, 44, number), make([]byte, size-12)...) // a kind that no program has yet
 	}
 	var others []byte
