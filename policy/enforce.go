@@ -172,19 +172,14 @@ const (
 
 // verdict reports whether the policy applies to a request.
 func (p *enforcedPolicy) verdict(r core.Request) verdict {
-	v := verdictOf(&p.Match, r)
-	if (v == matches || v == preflight) && p.HasLists() {
-		switch p.Lists(p.sources.AddressOf(r)) {
-		case file.DenyListed:
-			return matches // a preflight is not limited, but it is denied
-		case file.Exempted:
-			if v == matches {
-				return exempted
-			}
-		case file.Unlisted:
-		}
+	switch v := verdictOf(&p.Match, r); {
+	case v == preflight && p.denies(r): // a preflight is not limited, but it is denied
+		return matches
+	case v == matches && len(p.Exempt) > 0 && p.Exempts(p.sources.AddressOf(r)):
+		return exempted
+	default:
+		return v
 	}
-	return v
 }
 
 // verdictOf reports whether a match covers a request. If its expression cannot
@@ -232,12 +227,12 @@ func (v verdict) why(m *file.Match) string {
 // denies reports whether one of the lists only and deny denies the client's
 // address.
 func (p *enforcedPolicy) denies(r core.Request) bool {
-	return p.Denies() && p.Lists(p.sources.AddressOf(r)) == file.DenyListed
+	return p.HasDenyList() && p.Denies(p.sources.AddressOf(r))
 }
 
 // isDenyRule reports whether a rule of the policy implements its lists only and deny. The
 // name alone does not tell: the tier list of a rule deny has the same name.
-func (p *enforcedPolicy) isDenyRule(name string) bool { return p.Denies() && name == p.DenyRule() }
+func (p *enforcedPolicy) isDenyRule(name string) bool { return p.HasDenyList() && name == p.DenyRule() }
 
 // costOf returns how many hits a request costs.
 func (p *enforcedPolicy) costOf(r core.Request) (int64, error) {
@@ -255,7 +250,7 @@ var errOthers = fmt.Errorf("the rule is for other requests: %w", core.SkipRule)
 // has none.
 func (p *enforcedPolicy) coreRules() []core.Rule {
 	var rules []core.Rule
-	if p.Denies() {
+	if p.HasDenyList() {
 		rules = append(rules, core.Rule{
 			Name: p.DenyRule(), Limits: []core.Limit{{Window: time.Second, Algorithm: core.FixedWindow, Aligned: true}},
 			Key: func(dst []byte, r core.Request) ([]byte, error) {
@@ -380,7 +375,7 @@ func (p *enforcedPolicy) quotaOf(r core.Request, name string, l *core.Limit) (q 
 		if err != nil {
 			return 0, "", err
 		}
-		if own := p.Quotas[string(key)]; own != nil {
+		if own, has := p.Quotas[string(key)]; has {
 			if q, found := own.Of(l); found {
 				return q, "the field quotas", nil
 			}

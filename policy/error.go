@@ -11,8 +11,7 @@ import (
 )
 
 // Error is one mistake in a policy file. Load and Parse report all mistakes at
-// once, in the order of the file: errors.Join of one Error for each. After the
-// first 100, one more Error reports the number of the others. errors.As returns
+// once, in the order of the file: errors.Join of one Error for each. errors.As returns
 // one of them, and [Errors] returns all.
 type Error struct {
 	// File is the file's name, as it was given.
@@ -66,9 +65,6 @@ func Errors(err error) []*Error {
 	return nil
 }
 
-// maxErrors is the number of errors that are reported for a file.
-const maxErrors = 100
-
 // mistakes collects the errors of a file.
 type mistakes struct {
 	file string
@@ -85,17 +81,13 @@ func (m *mistakes) field(path, problem, hint string) {
 	m.add(file.Place{Field: path}, problem, hint)
 }
 
-// join sorts the errors by their places and joins the first ones.
+// join sorts the errors by their places and joins them.
 func (m *mistakes) join() error {
 	slices.SortStableFunc(m.errs, func(a, b *Error) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
 	var all []error
-	for i, e := range m.errs {
-		if i == maxErrors {
-			all = append(all, &Error{File: m.file, Problem: fmt.Sprintf("and %d more errors", len(m.errs)-maxErrors)})
-			break
-		}
+	for _, e := range m.errs {
 		all = append(all, e)
 	}
 	return errors.Join(all...)

@@ -14,7 +14,7 @@ import (
 
 	httplimit "github.com/floodgate-go/floodgate/adapters/nethttp"
 	"github.com/floodgate-go/floodgate/core"
-	"github.com/floodgate-go/floodgate/internal/hooktest"
+	"github.com/floodgate-go/floodgate/floodgatetest"
 	"github.com/floodgate-go/floodgate/policy"
 )
 
@@ -99,12 +99,12 @@ func ExampleWatch() {
 func ExampleErrors() {
 	_, err := policy.Parse("limits.yaml", []byte("policies:\n  - name: api\n    limts: 3/6s\n    dry-run: perhaps\n"))
 	for _, e := range policy.Errors(err) {
-		fmt.Println(e.Line, e.Field, e.Hint)
+		fmt.Println(e.Line, e.Field, e.Problem)
 	}
 	// Output:
-	// 2 policies[0] want limits such as 3/6s, or a list of them
-	// 3 policies[0].limts did you mean limits?
-	// 4 policies[0].dry-run
+	// 2 policies[0] the field limits is missing
+	// 3 policies[0].limts there is no such field
+	// 4 policies[0].dry-run "perhaps": want true or false
 }
 
 func ExampleOnDisallowed() {
@@ -184,71 +184,12 @@ func ExampleSet_Explain() {
 		return
 	}
 	defer set.Close() //nolint:errcheck // the program ends
-	explain := hooktest.Funcs{ShouldLimitFunc: func(r core.Request) bool {
-		for _, p := range set.Explain(r) {
-			fmt.Println(p.Policy, p.Applies, p.Why)
-			if p.Applies {
-				fmt.Printf("%q: %s\n", p.Key, policy.Words(p.Limits[0]))
-			}
-		}
-		return true
-	}}
-	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Limits: []core.Limit{core.PerSecond(1)}}}, Hooks: explain}))
-	httplimit.Middleware(limiter)(http.NotFoundHandler()).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/a", nil))
-	// Output:
-	// api true the policy has no match conditions
-	// "GET /a": at most 3 in 6s; a window begins with the first request of a key
-	// admin false the path is none of /admin/**
-}
-
-func ExampleWords() {
-	limits, err := core.ParseLimits("10/s token_bucket burst=20, 100/m, 1000/d fixed_window aligned")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	for _, l := range limits {
-		fmt.Println(policy.Words(l))
+	for _, e := range set.Explain(floodgatetest.NewRequest("GET", "/a")) {
+		fmt.Printf("%s: %t, %s; key %q, %v\n", e.Policy, e.Applies, e.Why, e.Key, e.Limits)
 	}
 	// Output:
-	// 20 at once, and one more every 100ms
-	// at most 100 in 1m; the window before counts in part
-	// at most 1000 in 24h; windows begin at multiples of their length
-}
-
-// OnReload calls the program after each change of its file.
-func ExampleOnReload() {
-	path := filepath.Join(newFolder(), "limits.yaml")
-	write := func(limits string) error { // at one moment, as a deploy should
-		if err := os.WriteFile(path+".new", []byte("policies: [{name: all, limits: "+limits+"}]"), 0o600); err != nil {
-			return err
-		}
-		return os.Rename(path+".new", path)
-	}
-	if err := write("100/m"); err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer os.RemoveAll(filepath.Dir(path)) //nolint:errcheck // a temporary folder
-	inForce := make(chan bool, 10)
-	set, err := policy.Watch(context.Background(), path,
-		policy.OnReload(func(err error) { inForce <- err == nil }),
-		policy.Log(slog.New(slog.DiscardHandler)))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer set.Close() //nolint:errcheck // the program ends
-	for _, limits := range []string{"200/m", "a lot"} {
-		if err := write(limits); err != nil {
-			fmt.Println(err)
-			return
-		}
-		fmt.Println("in force:", <-inForce)
-	}
-	// Output:
-	// in force: true
-	// in force: false
+	// api: true, the policy has no match conditions; key "GET /a", [3 per 6s (fixed_window)]
+	// admin: false, the path is none of /admin/**; key "", []
 }
 
 // The store of the program takes the place of the one in the file, and the program
@@ -306,18 +247,6 @@ func ExampleWithQuota() {
 	// ann-key: 3 of 5
 	// bob-key: 5 of 5
 	// a guess: 1 of 5
-}
-
-func ExampleRedisOf() {
-	text := []byte("{store: {redis: {address: 'redis:6379', db: 2}}, policies: [{name: api, key: ip, limits: 3/s}]}")
-	client, server, err := policy.RedisOf("limits.yaml", text)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer client.Close() //nolint:errcheck // it has connected to nothing
-	fmt.Println(server)
-	// Output: Redis redis:6379, database 2
 }
 
 // A test of the limits in a file does not wait for the turn of its requests.

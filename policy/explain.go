@@ -2,32 +2,20 @@ package policy
 
 import (
 	_ "embed" // the schema
-	"fmt"
 	"slices"
-	"time"
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/policy/internal/file"
 	"github.com/floodgate-go/floodgate/policy/internal/words"
 )
 
-// Explanation describes the effect of each policy of a file on a request, in
-// the order of the file.
-type Explanation []PolicyExplanation
-
-// PolicyExplanation describes the effect of one policy on a request.
-type PolicyExplanation struct {
+// Explanation describes the effect of one policy on a request.
+type Explanation struct {
 	Policy string
 	// Applies reports whether the policy applies to the request; Why is the
 	// reason.
 	Applies bool
 	Why     string
-	// DryRun reports whether the policy has dry-run: true and so denies nothing. Shared
-	// reports whether it counts in the file's store.
-	DryRun, Shared bool
-	// Wait is the longest time that a request waits for its turn if the policy would
-	// deny it. 0: no request waits. A dry run makes no request wait.
-	Wait time.Duration
 	// Denied reports whether the client's address is denied: the list deny has
 	// it, or the list only does not.
 	Denied bool
@@ -49,16 +37,13 @@ type PolicyExplanation struct {
 	InFlight *int64
 }
 
-// Explain returns what the policies do with a request. It asks no store and charges
-// nothing.
-func (s *Set) Explain(r core.Request) Explanation {
+// Explain returns what each policy does with a request, in the order of [Set.Policies]. It
+// asks no store and charges nothing.
+func (s *Set) Explain(r core.Request) []Explanation {
 	q := &request{Request: r}
-	var all Explanation
+	var all []Explanation
 	for _, p := range s.current.Load().policies {
-		e := PolicyExplanation{Policy: p.Name, DryRun: p.DryRun, Shared: p.Shared, Cost: 1}
-		if !p.DryRun {
-			e.Wait = p.Wait
-		}
+		e := Explanation{Policy: p.Name, Cost: 1}
 		verdict := p.verdict(q)
 		e.Applies, e.Why = verdict == matches, verdict.why(&p.Match)
 		if e.Applies {
@@ -74,7 +59,7 @@ func (s *Set) Explain(r core.Request) Explanation {
 }
 
 // explain adds the counter of a request and its limits.
-func (p *enforcedPolicy) explain(q *request, e *PolicyExplanation) error {
+func (p *enforcedPolicy) explain(q *request, e *Explanation) error {
 	rule, limits := p.Name, p.Limits
 	e.InFlight = p.InFlight
 	if len(p.Tiers) > 0 {
@@ -117,48 +102,10 @@ func (p *enforcedPolicy) explain(q *request, e *PolicyExplanation) error {
 }
 
 // passes notes that the limits are not for the request. Lists of addresses are for all.
-func (e *PolicyExplanation) passes(why string) {
+func (e *Explanation) passes(why string) {
 	if !e.Denied {
 		e.Applies, e.Why = false, why
 	}
-}
-
-// Words describes a limit in words, also one whose quota is core.Unlimited: "at most 3 in 6s; a window begins with the
-// first request of a key".
-func Words(l core.Limit) string {
-	per := fmt.Sprintf("at most %d in %s; ", l.Quota, words.Duration(l.Window))
-	switch {
-	case l.Quota == core.Unlimited:
-		if l.Zone != nil {
-			return "without a limit, counted in " + calendar(l)
-		}
-		return "without a limit, counted in " + words.Duration(l.Window)
-	case l.Quota == 0:
-		return "none at all"
-	case l.Zone != nil:
-		return fmt.Sprintf("at most %d in %s", l.Quota, calendar(l))
-	case l.Algorithm == core.FixedWindow && l.Aligned:
-		return per + "windows begin at multiples of their length"
-	case l.Algorithm == core.FixedWindow:
-		return per + "a window begins with the first request of a key"
-	case l.Algorithm == core.SlidingWindow:
-		return per + "the window before counts in part"
-	case l.Algorithm == core.BucketedWindow:
-		return per + "never more, counted in steps of " + words.Duration(l.Precision)
-	case l.Algorithm == core.SlidingLog:
-		return per + "never more"
-	}
-	burst := l.Burst
-	if burst == 0 {
-		burst = l.Quota
-	}
-	return fmt.Sprintf("%d at once, and one more every %s", burst, words.Duration(l.Window/time.Duration(l.Quota)))
-}
-
-// calendar describes the windows of a limit with a time zone.
-func calendar(l core.Limit) string {
-	unit := map[time.Duration]string{24 * time.Hour: "day", 7 * 24 * time.Hour: "week, from Monday,", core.Month: "month"}[l.Window]
-	return fmt.Sprintf("each %s of the calendar in %v", unit, l.Zone)
 }
 
 //go:embed schema.json

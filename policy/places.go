@@ -175,11 +175,8 @@ func (h *halves) take(ctx context.Context, whole *core.Batch) error {
 
 // undo refunds a take and updates the results.
 func (h *half) undo(ctx context.Context, whole *core.Batch) error {
-	for _, op := range []core.Op{core.OpRefund, core.OpPeek} {
-		h.Op = op
-		if err := h.do(ctx, whole); err != nil {
-			return err
-		}
-	}
-	return nil
+	h.Op = core.OpRefund
+	err := h.do(ctx, whole)
+	h.Op = core.OpPeek
+	return errors.Join(err, h.do(ctx, whole))
 }

@@ -231,37 +231,6 @@ func TestPlacesPromiseWhatBothPromise(t *testing.T) {
 	}
 }
 
-// Both stores block and forget all keys. An operation that one of them does not know is an error.
-func TestBothPlacesDoWhatTheyAreAsked(t *testing.T) {
-	for _, op := range []core.Op{core.OpBlock, core.OpGrant, core.OpReset, core.OpResetAll} {
-		for _, lacks := range []string{"none", "local", "shared"} {
-			p := twoPlaces(t, nil).(*places)
-			local, shared := &failing{Store: p.local}, &failing{Store: p.shared}
-			p.local, p.shared = local, shared
-			bound := core.Must(p.Open("l", []core.StoreRule{{Name: "even", Limits: []core.Limit{core.PerMinute(5)}}, {Name: "odd", Limits: []core.Limit{core.PerMinute(5)}}}))
-			switch lacks {
-			case "local":
-				local.fault = core.ErrUnsupported
-			case "shared":
-				shared.fault = core.ErrUnsupported
-			}
-			batch := one()
-			batch.For = time.Hour
-			if op == core.OpResetAll {
-				batch.Items = nil
-			}
-			if err := storetest.Do(t.Context(), bound, op, batch); errors.Is(err, core.ErrUnsupported) != (lacks != "none") {
-				t.Errorf("%v, unknown to %s: %v", op, lacks, err)
-			}
-			for _, s := range []*failing{local, shared} {
-				if len(s.asked) != 1 || s.asked[0].Op != op || s.asked[0].For != time.Hour {
-					t.Errorf("%v, unknown to %s: a store was asked %+v", op, lacks, s.asked)
-				}
-			}
-		}
-	}
-}
-
 // A store must know which decisions were made without its server: it has not charged their hits.
 func TestAStoreLearnsThatADecisionWasDegraded(t *testing.T) {
 	p := twoPlaces(t, nil).(*places)

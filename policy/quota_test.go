@@ -1,18 +1,16 @@
 package policy_test
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	httplimit "github.com/floodgate-go/floodgate/adapters/nethttp"
 	"github.com/floodgate-go/floodgate/core"
-	"github.com/floodgate-go/floodgate/internal/hooktest"
+	"github.com/floodgate-go/floodgate/floodgatetest"
 	"github.com/floodgate-go/floodgate/policy"
 )
 
@@ -27,7 +25,7 @@ func (s *site) passes(of int, key string, opts ...option) (n int) {
 }
 
 func TestQuotasOfSingleKeys(t *testing.T) {
-	s := newSite(t, `policies: [{name: a, key: 'header["x-key"]', limits: 2/m fixed_window, quotas: {ann: 5, bob: unlimited, kim: 3/m, out: 0}}]`)
+	s := newSite(t, `policies: [{name: a, key: 'header["x-key"]', limits: 2/m fixed_window, quotas: {ann: 5/m, bob: unlimited, kim: 3/m, out: 0/m}}]`)
 	for key, want := range map[string]int{"ann": 5, "bob": 9, "kim": 3, "out": 0, "": 2, "eve": 2, "ANN": 2, "unlimited": 2, "*": 2} {
 		if got := s.passes(9, key); got != want {
 			t.Errorf("%q: %d pass, want %d", key, got, want)
@@ -57,7 +55,7 @@ func TestQuotasNameLimitsByTheirWindows(t *testing.T) {
 // Keys of the fallback are others than those of the key: a client cannot take
 // the quota of an address by its name.
 func TestQuotasOfKeysWithAFallback(t *testing.T) {
-	s := newSite(t, `policies: [{name: a, key: 'header["x-key"]', fallback: ip, limits: 1/m, quotas: {10.0.0.1: 2, "?:10.0.0.2": 3, "??:10.0.0.3": 4}}]`)
+	s := newSite(t, `policies: [{name: a, key: 'header["x-key"]', fallback: ip, limits: 1/m, quotas: {10.0.0.1: 2/m, "?:10.0.0.2": 3/m, "??:10.0.0.3": 4/m}}]`)
 	for _, c := range []struct {
 		address, key string
 		want         int
@@ -121,21 +119,9 @@ func TestQuotasOfTheProgram(t *testing.T) {
 	}
 }
 
-func TestTheQuotaOfAKeyChanges(t *testing.T) {
-	const text = `policies: [{name: a, key: 'header["x-key"]', limits: 2/m fixed_window, quotas: {ann: 4}}]`
-	s := newSite(t, text)
-	if got := s.passes(9, "ann"); got != 4 {
-		t.Errorf("%d pass, want 4", got)
-	}
-	s.replace(strings.Replace(text, "ann: 4", "ann: 6", 1)) // what has been counted stays
-	if got := s.passes(9, "ann"); got != 2 {
-		t.Errorf("%d pass, want 2 more", got)
-	}
-}
-
 // Somebody may ask the limiter, and not the Set.
 func TestTheLimiterKnowsTheQuotasOfKeys(t *testing.T) {
-	s := newSite(t, `policies: [{name: a, key: 'header["x-key"]', limits: 2/m fixed_window, quotas: {ann: 4, bob: unlimited}}]`)
+	s := newSite(t, `policies: [{name: a, key: 'header["x-key"]', limits: 2/m fixed_window, quotas: {ann: 4/m, bob: unlimited}}]`)
 	s.mount(limiterOnly{s.set.Limiter()})
 	for key, want := range map[string]int{"ann": 4, "bob": 9, "eve": 2} {
 		if got := s.passes(9, key); got != want {
@@ -146,58 +132,48 @@ func TestTheLimiterKnowsTheQuotasOfKeys(t *testing.T) {
 
 type limiterOnly struct{ core.Checker }
 
-func TestQuotasOfAKey(t *testing.T) {
+// A hit without a request has the quotas of its key.
+func TestHitsOfARule(t *testing.T) {
 	s := newSite(t, `
 policies:
   - {name: a, key: ip, limits: [2/m, 9/h], quotas: {ann: 5/m, bob: unlimited}, deny: [10.0.0.1]}
   - {name: b, key: ip, limits: 2/m}
-  - {name: c, key: ip, tier: user, tiers: {default: 1/m, paid: [1/s, 3/m]}, quotas: {ann: 5/m}}
+  - {name: c, key: ip, tier: user, tiers: {default: 1/m, paid: [1/s, 3/m], staff: unlimited}, quotas: {ann: 5/m}}
 `, policy.WithUser(func(core.Request) string { return "" }))
-	for _, c := range []struct {
-		rule, key string
-		want      []int64
-	}{
-		{"a", "ann", []int64{5, 9}}, {"a", "bob", []int64{core.Unlimited, core.Unlimited}}, {"a", "eve", nil}, {"a.deny-list", "ann", nil}, {"b", "ann", nil},
-		{"c-default", "ann", []int64{5}}, {"c-paid", "ann", []int64{1, 5}},
-	} {
-		got, err := s.set.QuotasOf(c.rule, c.key)
-		if err != nil || !slices.Equal(got, c.want) {
-			t.Errorf("%s, %s: %v, %v, want %v", c.rule, c.key, got, err, c.want)
-		}
-		if _, err := s.set.Limiter().Take(t.Context(), 1, core.Hit{Rule: c.rule, Key: c.key, Quotas: got}); err != nil {
-			t.Error(err)
+	got := map[string][]int64{}
+	for _, p := range s.set.Policies() {
+		for _, r := range p.Rules {
+			for _, key := range []string{"ann", "bob", "eve"} {
+				hit := r.Hit(key)
+				if _, err := s.set.Limiter().Take(t.Context(), 1, hit); err != nil || hit.Key != key {
+					t.Errorf("%+v: %v", hit, err)
+				}
+				if hit.Quotas != nil {
+					got[hit.Rule+" "+key] = hit.Quotas
+				}
+			}
 		}
 	}
-	if _, err := s.set.QuotasOf("none", "ann"); !errors.Is(err, core.ErrUnknownRule) {
-		t.Error(err)
+	want := map[string][]int64{"a ann": {5, 9}, "a bob": {core.Unlimited, core.Unlimited}, "c-default ann": {5}, "c-paid ann": {1, 5}}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("quotas %v, want %v", got, want)
 	}
 }
 
 func TestExplanationsOfQuotas(t *testing.T) {
 	s := newSite(t, `policies: [{name: a, key: 'query["k"]', missing: skip, limits: [2/m token_bucket burst=4, 9/h], quotas: {ann: 50/m, bob: unlimited}}]`,
 		policy.WithQuota(func(r core.Request, _ string, l core.Limit) (int64, bool, error) {
-			return 7, r.Method() == "PUT" && l.Window == time.Hour, nil
+			return 7, r.Path() == "/seven" && l.Window == time.Hour, nil
 		}))
-	for request, want := range map[string]string{
-		"GET /?k=ann": "[50 per 1m (token_bucket, burst 100) 9 per 1h] the field quotas",
-		"GET /?k=bob": "[unlimited] the field quotas",
-		"PUT /?k=eve": "[2 per 1m (token_bucket, burst 4) 7 per 1h] the program",
-		"GET /?k=eve": "[2 per 1m (token_bucket, burst 4) 9 per 1h] ",
+	for target, want := range map[string]string{
+		"/?k=ann":      "50 100 9 the field quotas",
+		"/?k=bob":      fmt.Sprint(core.Unlimited, 4, core.Unlimited) + " the field quotas",
+		"/seven?k=eve": "2 4 7 the program",
+		"/?k=eve":      "2 4 9 ",
 	} {
-		method, target, _ := strings.Cut(request, " ")
-		got := ""
-		explain := hooktest.Funcs{ShouldLimitFunc: func(r core.Request) bool {
-			e := s.set.Explain(r)[0]
-			got = fmt.Sprint(e.Limits, " ", e.QuotasFrom)
-			if q := e.Limits; q[0].Quota == core.Unlimited && q[1].Quota == core.Unlimited {
-				got = "[unlimited] " + e.QuotasFrom
-			}
-			return false
-		}}
-		s.handler = httplimit.Middleware(core.Must(core.New(core.Config{Rules: []core.Rule{{Limits: []core.Limit{core.PerSecond(1)}}}, Hooks: explain})))(http.NotFoundHandler())
-		s.send(method, target)
-		if got != want {
-			t.Errorf("%s: %s\nwant %s", request, got, want)
+		e := s.set.Explain(get(target))[0]
+		if got := fmt.Sprint(e.Limits[0].Quota, e.Limits[0].Burst, e.Limits[1].Quota) + " " + e.QuotasFrom; got != want {
+			t.Errorf("%s: %s, want %s", target, got, want)
 		}
 	}
 }
@@ -223,47 +199,32 @@ policies:
   - {name: kept-out, limits: 1/m, only: [192.0.2.0/24]}
   - {name: kept-off, limits: 1/m, exempt: [10.0.0.0/8]}
 `)
-	text := func(r *explained) string {
-		var b strings.Builder
-		for _, p := range s.set.Explain(r) {
-			fmt.Fprintf(&b, "%s %t %q dry_run=%t denied=%t cost=%d err=%v", p.Policy, p.Applies, p.Why, p.DryRun, p.Denied, p.Cost, p.Err)
-			fmt.Fprintf(&b, " tier=%q key=%q %d\n", p.Tier, p.Key, len(p.Limits))
+	denied := func(e policy.Explanation) string {
+		switch {
+		case e.Denied:
+			return "403"
+		case e.Err != nil:
+			return "400 " + e.Err.Error()
 		}
-		return b.String()
+		return fmt.Sprintf("cost %d, tier %q, key %q, %d limits", e.Cost, e.Tier, e.Key, len(e.Limits))
 	}
-	got := text(&explained{address: "10.0.0.1:5", query: url.Values{"plan": {"staff"}}})
-	want := `tiered false "the tier is unlimited" dry_run=false denied=false cost=1 err=<nil> tier="staff" key="" 0
-keyed true "the policy has no match conditions" dry_run=true denied=false cost=2 err=floodgate: bad request: the query parameter "id" is missing tier="" key="" 0
-skips true "the policy has no match conditions" dry_run=false denied=true cost=1 err=<nil> tier="" key="" 0
-kept-out true "the policy has no match conditions" dry_run=false denied=true cost=1 err=<nil> tier="" key="" 1
-kept-off false "the address is in the list exempt" dry_run=false denied=false cost=1 err=<nil> tier="" key="" 0
-`
-	if got != want {
-		t.Errorf("says:\n%swant:\n%s", got, want)
-	}
-	got = text(&explained{address: "192.0.2.1:5", query: url.Values{"id": {"abc"}}})
-	want = `tiered true "the policy has no match conditions" dry_run=false denied=false cost=1 err=<nil> tier="default" key="192.0.2.1" 1
-keyed true "the policy has no match conditions" dry_run=true denied=false cost=5 err=<nil> tier="" key="abc" 1
-skips true "the policy has no match conditions" dry_run=false denied=false cost=1 err=<nil> tier="" key="abc" 1
-kept-out true "the policy has no match conditions" dry_run=false denied=false cost=1 err=<nil> tier="" key="" 1
-kept-off true "the policy has no match conditions" dry_run=false denied=false cost=1 err=<nil> tier="" key="" 1
-`
-	if got != want {
-		t.Errorf("says:\n%swant:\n%s", got, want)
+	for target, want := range map[string][]string{
+		"10.0.0.1 /?plan=staff": {"the tier is unlimited", `400 floodgate: bad request: the query parameter "id" is missing`, "403", "403", "the address is in the list exempt"},
+		"192.0.2.1 /?id=abc":    {`cost 1, tier "default", key "192.0.2.1", 1 limits`, `cost 5, tier "", key "abc", 1 limits`, `cost 1, tier "", key "abc", 1 limits`, `cost 1, tier "", key "", 1 limits`, `cost 1, tier "", key "", 1 limits`},
+	} {
+		address, path, _ := strings.Cut(target, " ")
+		for i, e := range s.set.Explain(get(path, floodgatetest.From(address+":5"))) {
+			got := e.Why
+			if e.Applies {
+				got = denied(e)
+			}
+			if got != want[i] {
+				t.Errorf("%s, %s: %s, want %s", target, e.Policy, got, want[i])
+			}
+		}
 	}
 	if st := s.set.Limiter().Stats(); st != (core.Stats{}) {
 		t.Errorf("an explanation counts: %+v", st)
-	}
-}
-
-// A CORS preflight is not limited, whatever its address.
-func TestThePreflightOfAnExemptAddressIsExplainedAsAPreflight(t *testing.T) {
-	s := newSite(t, "policies: [{name: a, limits: 1/h, exempt: [10.0.0.0/8]}]")
-	preflight := http.Header{"Origin": {"https://a.example"}, "Access-Control-Request-Method": {"PUT"}}
-	for method, want := range map[string]string{"OPTIONS": "a CORS preflight is not limited", "GET": "the address is in the list exempt"} {
-		if got := s.set.Explain(&explained{method: method, address: "10.0.0.1:5", header: preflight})[0]; got.Applies || got.Why != want {
-			t.Errorf("%s: applies %t, %q: want %q", method, got.Applies, got.Why, want)
-		}
 	}
 }
 
@@ -274,32 +235,8 @@ policies:
   - {name: a, cost: 'int(query["n"])', key: 'query["x"]', missing: reject, limits: 5/m}
 `)
 	for query, want := range map[string]string{"n=1": `"x" is missing`, "n=few": "int(few)"} {
-		q, err := url.ParseQuery(query)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := s.set.Explain(&explained{query: q})[0].Err; got == nil || !strings.Contains(got.Error(), want) {
+		if got := s.set.Explain(get("/?" + query))[0].Err; got == nil || !strings.Contains(got.Error(), want) {
 			t.Errorf("%s: %v, want %q", query, got, want)
 		}
-	}
-}
-
-func TestWordsOfTheCalendar(t *testing.T) {
-	for text, want := range map[string]string{
-		"9/day Asia/Kathmandu": "at most 9 in each day of the calendar in Asia/Kathmandu",
-		"9/week UTC":           "at most 9 in each week, from Monday, of the calendar in UTC",
-		"9/month":              "at most 9 in each month of the calendar in UTC",
-		"0/month":              "none at all",
-	} {
-		if got := policy.Words(core.Must(core.ParseLimits(text))[0]); got != want {
-			t.Errorf("%s: %q, want %q", text, got, want)
-		}
-	}
-}
-
-func TestWordsOfACalendarWithoutALimit(t *testing.T) {
-	l := core.PerMonth(core.Unlimited).In(time.UTC)
-	if got, want := policy.Words(l), "without a limit, counted in each month of the calendar in UTC"; got != want {
-		t.Errorf("%s, want %s", got, want)
 	}
 }

@@ -19,127 +19,99 @@ import (
 	"github.com/floodgate-go/floodgate/policy"
 )
 
-// watched is a file that is being watched.
+// watched is a file that is being watched. Its times are those of synctest.
 type watched struct {
 	t       *testing.T
 	path    string
 	set     *policy.Set
-	reloads chan error
-	log     lines
+	mu      sync.Mutex
+	reports []error // of OnReload
+	log     bytes.Buffer
 }
 
-// lines is what has been logged.
-type lines struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
+const quotaFile = "policies: [{name: a, limits: %d/h}]"
 
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
-func watch(t *testing.T, path, text string) *watched {
+func watch(t *testing.T, path string) *watched {
 	t.Helper()
-	w := &watched{t: t, path: path, reloads: make(chan error, 100)}
-	if text != "" {
-		w.write(text)
-	}
+	w := &watched{t: t, path: path}
 	var err error
-	w.set, err = policy.Watch(t.Context(), path, policy.OnReload(func(err error) { w.reloads <- err }), policy.Log(slog.New(slog.NewTextHandler(&w.log, nil))))
+	w.set, err = policy.Watch(t.Context(), path, policy.OnReload(func(err error) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.reports = append(w.reports, err)
+	}), policy.Log(slog.New(slog.NewTextHandler(&w.log, nil))))
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := w.set.Close(); err != nil {
-			t.Error(err)
-		}
-	})
 	return w
 }
 
-func (w *watched) write(text string) {
-	w.t.Helper()
-	if err := replaceFile(w.path, text); err != nil {
-		w.t.Fatal(err)
+// must fails the test if one of the errors is not nil.
+func must(t *testing.T, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
 	}
 }
 
-// replaceFile puts a new file in the place of one, as editors do. Whoever reads it meanwhile
-// finds the old text or the new one. A file that is written in place is empty for an instant.
-func replaceFile(path, text string) error {
-	return errors.Join(os.WriteFile(path+".new", []byte(text), 0o600), os.Rename(path+".new", path))
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	must(t, os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600))
 }
 
-func (w *watched) reloaded() error {
+// soon waits two seconds, the promise of Watch. Then a quota is in force, and there have
+// been so many reports. It returns the last one.
+func (w *watched) soon(what string, quota int64, reports int) error {
 	w.t.Helper()
-	select {
-	case err := <-w.reloads:
-		return err
-	case <-time.After(10 * time.Second):
-		w.t.Fatal("the file is not read again")
+	time.Sleep(2 * time.Second)
+	synctest.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if got := w.set.Policies()[0].Rules[0].Limits[0].Quota; got != quota || len(w.reports) != reports {
+		w.t.Errorf("%s: the quota is %d and there were %d reports, want %d and %d", what, got, len(w.reports), quota, reports)
+	}
+	if len(w.reports) == 0 {
 		return nil
 	}
-}
-
-// left is what one policy has left of its quota.
-func (w *watched) left(name string) int64 {
-	w.t.Helper()
-	d, err := w.set.Limiter().Peek(w.t.Context(), 1, core.Hit{Rule: name})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return d.Remaining
+	return w.reports[len(w.reports)-1]
 }
 
 func TestAWatchedFileIsReadAgainWhenItChanges(t *testing.T) {
-	synctest.Test(t, testAWatchedFile)
-}
-
-func testAWatchedFile(t *testing.T) {
-	w := watch(t, filepath.Join(t.TempDir(), "p.yaml"), "policies: [{name: a, limits: 5/h}]")
-	w.set.Check(&explained{})
-	w.write("policies: [{name: a, limits: 9/h}]")
-	if err := w.reloaded(); err != nil {
-		t.Fatal(err)
-	}
-	if got := w.left("a"); got != 8 {
-		t.Errorf("%d left of 9 after 1, want 8", got)
-	}
-	w.write("policies: [{name: a, limits: 9/x}]")
-	if err := w.reloaded(); len(policy.Errors(err)) != 1 || policy.Errors(err)[0].Line != 1 {
-		t.Errorf("a broken file: %v", err)
-	}
-	if got := w.left("a"); got != 8 {
-		t.Errorf("%d left after a broken file, want 8", got)
-	}
-	if log := w.log.String(); strings.Count(log, "level=INFO") != 1 || strings.Count(log, "level=ERROR") != 1 || !strings.Contains(log, "the last good one stays") {
-		t.Errorf("the log:\n%s", log)
-	}
-	w.write("policies: [{name: a, limits: 7/h}]")
-	if err := w.reloaded(); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(w.path); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.reloaded(); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("a file that is gone: %v", err)
-	}
-	if got := w.left("a"); got != 6 {
-		t.Errorf("%d left after the file has gone, want 6", got)
-	}
-	w.write("policies: [{name: a, limits: 3/h}]")
-	if err := w.reloaded(); err != nil || w.left("a") != 2 {
-		t.Errorf("the file is back: %v, %d left", err, w.left("a"))
-	}
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "p.yaml")
+		write(t, path, fmt.Sprintf(quotaFile, 5))
+		w := watch(t, path)
+		w.set.Check(get("/"))
+		must(t, w.soon("no change", 5, 0))
+		write(t, path, fmt.Sprintf(quotaFile, 9))
+		must(t, w.soon("a change", 9, 1), w.soon("no other change", 9, 1))
+		if d, err := w.set.Limiter().Peek(t.Context(), 1, core.Hit{Rule: "a"}); err != nil || d.Remaining != 8 {
+			t.Errorf("%d left of 9 after 1, want 8: %v", d.Remaining, err)
+		}
+		must(t, w.set.Replace(fmt.Appendf(nil, quotaFile, 7)))
+		must(t, w.soon("what the program has put in force stays until the file changes", 7, 1))
+		write(t, path, "policies: [{name: a, limits: 9/x}]")
+		if err := errors.Join(w.soon("a broken file", 7, 2), w.soon("the same broken file", 7, 2)); len(policy.Errors(err)) != 2 || policy.Errors(err)[0].Line != 1 {
+			t.Errorf("a broken file: %v", err)
+		}
+		must(t, os.Remove(path))
+		if err := w.soon("no file", 7, 3); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("no file: %v", err)
+		}
+		write(t, path, fmt.Sprintf(quotaFile, 3))
+		must(t, w.soon("a file again", 3, 4))
+		if log := w.log.String(); strings.Count(log, "level=INFO") != 2 || strings.Count(log, "level=ERROR") != 2 || !strings.Contains(log, "the last good one stays") {
+			t.Errorf("the log:\n%s", log)
+		}
+		// A file that is being written is left alone until it stays as it is.
+		for range 20 {
+			write(t, path, "policies: [{name: a, limits: 7")
+			time.Sleep(240 * time.Millisecond)
+			write(t, path, fmt.Sprintf(quotaFile, 7))
+			time.Sleep(1500 * time.Millisecond)
+		}
+		must(t, w.soon("half-written files", 7, 5), w.set.Close())
+	})
 }
 
 func TestWatchingEnds(t *testing.T) {
@@ -147,34 +119,26 @@ func TestWatchingEnds(t *testing.T) {
 	if _, err := policy.Watch(t.Context(), path); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), path) {
 		t.Errorf("a file that is not there: %v", err)
 	}
-	nowhere := filepath.Join(t.TempDir(), "nowhere")
-	if _, err := policy.Watch(t.Context(), filepath.Join(nowhere, "p.yaml")); err == nil || !strings.Contains(err.Error(), nowhere) {
-		t.Errorf("a folder that is not there: %v", err)
-	}
-	if err := os.WriteFile(path, []byte("policies: [{name: a, limits: 5/x}]"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, path, "policies: [{name: a, limits: 5/x}]")
 	if _, err := policy.Watch(t.Context(), path); len(policy.Errors(err)) != 1 {
 		t.Errorf("a broken file: %v", err)
 	}
-	if err := os.WriteFile(path, []byte("policies: [{name: a, limits: 5/h}]"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	s, err := policy.Watch(ctx, path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cancel() // goleak sees whether that is enough
-	if d := s.Check(&explained{}); !d.Allowed {
-		t.Errorf("a Set that no longer watches: %+v", d)
-	}
-	if err := s.Reload(); err != nil {
-		t.Error(err)
-	}
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
+	synctest.Test(t, func(t *testing.T) { // which sees goroutines that do not end
+		write(t, path, fmt.Sprintf(quotaFile, 1))
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := core.Must(policy.Watch(ctx, path))
+		hang := make(chan struct{})
+		closed := core.Must(policy.Watch(t.Context(), path, policy.OnReload(func(error) { <-hang })))
+		cancel()
+		write(t, path, fmt.Sprintf(quotaFile, 2))
+		time.Sleep(2 * time.Second)
+		must(t, closed.Close()) // although OnReload has not returned
+		close(hang)
+		if d := ended.Check(get("/")); !d.Allowed || ended.Policies()[0].Rules[0].Limits[0].Quota != 1 {
+			t.Errorf("a Set that no longer watches: %+v", d)
+		}
+		must(t, ended.Close())
+	})
 }
 
 // While the file changes all the time, every request is counted, by one version
@@ -202,7 +166,7 @@ func TestReloadingUnderLoad(t *testing.T) {
 	var wg, started sync.WaitGroup
 	check := func() {
 		sent.Add(1)
-		if s.Check(&explained{}).Allowed {
+		if s.Check(get("/")).Allowed {
 			allowed.Add(1)
 		}
 	}
@@ -267,9 +231,6 @@ func TestABrokenChangeChangesNothing(t *testing.T) {
 	}
 	s.expect(200, "GET", "/")
 	s.expect(429, "GET", "/")
-	if err := s.set.Reload(); err == nil || !strings.Contains(err.Error(), "Replace") {
-		t.Errorf("Reload without a file: %v", err)
-	}
 }
 
 func TestAClosedSetFails(t *testing.T) {
@@ -362,7 +323,7 @@ func TestAChangeThatTheStoreRefuses(t *testing.T) {
 		t.Fatalf("the change: %v", err)
 	}
 	for i := range 4 {
-		if d := set.Check(&explained{}); d.Allowed != (i < 2) {
+		if d := set.Check(get("/")); d.Allowed != (i < 2) {
 			t.Errorf("request %d: %+v", i, d)
 		}
 	}

@@ -1,10 +1,10 @@
 package policy
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
-	"sort"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -29,15 +29,13 @@ import (
 // Policies with dry-run: true are rules of a second limiter, see [Set.DryRun]. It decides
 // on each request that the first one allows, and denies nothing.
 type Set struct {
-	file    string // as it was given
-	path    string // "" if the policies are not from a file
+	file    string // its name, as it was given
 	options *options
 	current atomic.Pointer[enforcedFile] // what is in force
 	limiter *core.Limiter                // of the policies that can deny; never replaced
 	dry     *core.Limiter                // of the dry run; nil until a file has one
 
 	change  sync.Mutex // one change at a time
-	tried   []byte     // the file's text that was last tried, in force or rejected
 	shared  opened     // the zero value if the file has no store
 	local   *core.Memory
 	places  *places                       // over shared and local; nil if there is one store
@@ -45,7 +43,7 @@ type Set struct {
 	wanted  map[string]bool               // names that Only was asked for
 	warned  map[string]bool               // warnings that have been logged
 	closed  bool
-	watcher *watcher // nil: none
+	unwatch context.CancelFunc // nil: the file is not watched
 }
 
 var (
@@ -61,53 +59,30 @@ func Load(path string, opts ...Option) (*Set, error) {
 	if err != nil {
 		return nil, fmt.Errorf("policy: %w", err)
 	}
-	return load(path, path, text, opts)
+	return Parse(path, text, opts...)
 }
 
 // Parse reads policies from text; errors have name as the file's name.
 func Parse(name string, text []byte, opts ...Option) (*Set, error) {
-	return load(name, "", text, opts)
-}
-
-func load(file, path string, text []byte, opts []Option) (*Set, error) {
 	o, err := newOptions(opts)
 	if err != nil {
 		return nil, err
 	}
-	s := &Set{file: file, path: path, options: o, tried: text, wanted: map[string]bool{}, warned: map[string]bool{}, slots: map[slotsOf]*inflight.Limiter{}}
+	s := &Set{file: name, options: o, wanted: map[string]bool{}, warned: map[string]bool{}, slots: map[slotsOf]*inflight.Limiter{}}
 	if err := s.Replace(text); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
 
-// MaxBytes is the size of the largest policy file, in bytes.
-const MaxBytes = file.MaxBytes
-
 // readFile reads at most one byte more than a file may have.
 func readFile(path string) ([]byte, error) { return regularfile.Read(path, file.MaxBytes) }
 
-// Reload reads the file again and puts it in force, at one moment for all later
+// Replace puts another text of the file in force, at one moment for all later
 // requests. A counter keeps its count if its policy keeps its name and counting, and
 // its limit keeps its algorithm, window, precision and alignment. After an error
 // nothing has changed. The fields name, store and local cannot change while a
-// program runs.
-func (s *Set) Reload() error {
-	if s.path == "" {
-		return fmt.Errorf("policy: %s was not read from a file: use Replace", s.file)
-	}
-	text, err := readFile(s.path)
-	if err != nil {
-		return fmt.Errorf("policy: %w", err)
-	}
-	s.change.Lock()
-	defer s.change.Unlock()
-	s.tried = text
-	return s.replace(text)
-}
-
-// Replace is Reload with text in place of the file. The text is in force until the
-// file changes.
+// program runs. A Set of [Watch] keeps the text until the file changes.
 func (s *Set) Replace(text []byte) error {
 	s.change.Lock()
 	defer s.change.Unlock()
@@ -181,27 +156,14 @@ func applied(l **core.Limiter, c core.Config) (err error) {
 
 // try finds what is wrong with the policies without asking a store.
 func (s *Set) try(m *mistakes, f *enforcedFile) {
-	memory, err := core.NewMemory(core.MemoryConfig{})
-	if err != nil {
-		m.field("", words.Reason(err), "")
-		return
-	}
+	memory := core.Must(core.NewMemory(core.MemoryConfig{}))
 	defer memory.Close() //nolint:errcheck // never fails
-	limiters := 0
-	rejects := func(policies []*enforcedPolicy) error {
-		limiters++
-		c := core.Config{Name: fmt.Sprint("try-", limiters), Store: memory}
-		for _, p := range policies {
-			c.Rules = append(c.Rules, p.coreRules()...)
-		}
-		if len(c.Rules) == 0 { // they have the field in-flight only
-			return nil
-		}
-		_, err := core.New(c)
-		return err
-	}
 	for i, p := range f.policies {
-		if err := rejects(f.policies[i : i+1]); err != nil {
+		rules := p.coreRules()
+		if len(rules) == 0 { // the policy has the field in-flight only
+			continue
+		}
+		if _, err := core.New(core.Config{Name: fmt.Sprint("try-", i), Rules: rules, Store: memory}); err != nil {
 			m.add(p.At(), words.Reason(err), "")
 		}
 	}
@@ -211,11 +173,6 @@ func (s *Set) try(m *mistakes, f *enforcedFile) {
 		}
 	}
 	if m.found() {
-		return
-	}
-	if err := rejects(f.policies); err != nil { // such as names that two policies have
-		first := sort.Search(len(f.policies), func(i int) bool { return rejects(f.policies[:i+1]) != nil })
-		m.add(f.policies[first].At(), words.Reason(err), "")
 		return
 	}
 	_, dry := f.configs(memory)
@@ -286,21 +243,21 @@ func (s *Set) open(m *mistakes, f *enforcedFile) bool {
 }
 
 // Close stops watching the file and closes the stores that the Set has opened.
-// Decisions after that fail.
+// Decisions after that fail. Close does not wait for a function of [OnReload] that runs.
 func (s *Set) Close() error {
 	s.change.Lock()
-	w, closed := s.watcher, s.closed
+	closed := s.closed
 	s.closed = true
 	s.change.Unlock()
 	if closed {
 		return nil
 	}
+	if s.unwatch != nil {
+		s.unwatch()
+	}
 	var errs []error
 	for _, l := range s.slots {
 		errs = append(errs, l.Close())
-	}
-	if w != nil {
-		errs = append(errs, w.end())
 	}
 	if s.shared.close != nil {
 		errs = append(errs, s.shared.close())
@@ -414,10 +371,6 @@ func (s *Set) Limiter() *core.Limiter { return s.limiter }
 // force has none. Its name is that of the file, followed by "-dry-run".
 func (s *Set) DryRun() *core.Limiter { return s.current.Load().dry }
 
-// Guarantees returns what the stores of the policies promise, all of them: see
-// [core.Limiter.Guarantees].
-func (s *Set) Guarantees() core.Guarantees { return s.limiter.Guarantees() }
-
 // Policy describes a policy that is in force.
 type Policy struct {
 	// Name is the policy's name.
@@ -441,6 +394,24 @@ type PolicyRule struct {
 	Name string
 	// Limits are the limits of each key.
 	Limits []core.Limit
+
+	quotas map[string]file.Quotas // of single keys
+}
+
+// Hit returns the hit of a key for Take, Peek or Reset of [Set.Limiter], with the quotas
+// that the file has for the key.
+func (r PolicyRule) Hit(key string) core.Hit {
+	hit := core.Hit{Rule: r.Name, Key: key}
+	if own, has := r.quotas[key]; has {
+		for _, l := range r.Limits {
+			q, found := own.Of(&l)
+			if !found {
+				q = l.Quota
+			}
+			hit.Quotas = append(hit.Quotas, q)
+		}
+	}
+	return hit
 }
 
 // Policies returns the policies that are in force, in the order of the file.
@@ -451,7 +422,7 @@ func (s *Set) Policies() []Policy {
 		all[i] = Policy{Name: p.Name, DryRun: p.DryRun, Shared: p.Shared, Wait: p.Wait}
 		for _, r := range p.coreRules() {
 			if !p.isDenyRule(r.Name) {
-				all[i].Rules = append(all[i].Rules, PolicyRule{r.Name, slices.Clone(r.Limits)})
+				all[i].Rules = append(all[i].Rules, PolicyRule{r.Name, slices.Clone(r.Limits), p.Quotas})
 			}
 		}
 	}
@@ -467,39 +438,9 @@ func (s *Set) PolicyOf(rule string) string {
 	return ""
 }
 
-// QuotasOf returns the core.Hit.Quotas of a key, for a Take without a request: the
-// quotas that the file has for the key. It is nil if the file has none, and the
-// limits' own quotas hold. rule is the name of a rule as in [Set.Policies]; the error
-// wraps core.ErrUnknownRule if there is none.
-func (s *Set) QuotasOf(rule, key string) ([]int64, error) {
-	p := s.current.Load().byRule[rule]
-	if p == nil {
-		return nil, fmt.Errorf("policy: %s: %q: %w", s.file, rule, core.ErrUnknownRule)
-	}
-	own := p.Quotas[key]
-	if own == nil || p.isDenyRule(rule) {
-		return nil, nil
-	}
-	var all []int64
-	for _, r := range p.coreRules() {
-		if r.Name != rule {
-			continue
-		}
-		for _, l := range r.Limits {
-			q, found := own.Of(&l)
-			if !found {
-				q = l.Quota
-			}
-			all = append(all, q)
-		}
-	}
-	return all, nil
-}
-
 // Warnings returns parts of the file in force that are legal and probably
-// mistakes: tiers, costs and keys that a client can choose, keys that a request
-// may lack if the file does not set the field missing, keys by a route that may
-// be unknown, and quotas of 0. Each warning is also logged once.
+// mistakes: tiers, costs and keys that a client can choose, and keys that a request
+// may lack if the file does not set the field missing. Each warning is also logged once.
 func (s *Set) Warnings() []*Error {
 	m := &mistakes{file: s.file}
 	for _, d := range s.current.Load().Doubts {

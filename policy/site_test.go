@@ -1,10 +1,8 @@
 package policy_test
 
 import (
-	"context"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -15,6 +13,7 @@ import (
 
 	httplimit "github.com/floodgate-go/floodgate/adapters/nethttp"
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/floodgatetest"
 	"github.com/floodgate-go/floodgate/policy"
 )
 
@@ -110,33 +109,10 @@ func (s *site) used(policy string, quota int64) int64 {
 	return quota - d.Remaining
 }
 
-// explained is a request without a connection.
-type explained struct {
-	method, path, address string
-	header                http.Header
-	query                 url.Values
+// get returns a request from 192.0.2.1.
+func get(target string, opts ...floodgatetest.RequestOption) core.Request {
+	return floodgatetest.NewRequest(http.MethodGet, target, opts...)
 }
-
-func (e *explained) Context() context.Context { return context.Background() }
-func (e *explained) Method() string {
-	if e.method == "" {
-		return "GET"
-	}
-	return e.method
-}
-func (e *explained) Path() string            { return "/" + e.path }
-func (e *explained) EscapedPath() string     { return "" }
-func (e *explained) PathValue(string) string { return "" }
-func (e *explained) RawQuery() string        { return e.query.Encode() }
-func (e *explained) Route() string           { return "" }
-func (e *explained) RemoteAddr() string      { return e.address }
-func (e *explained) HeaderValues(name string) []string {
-	return e.header[http.CanonicalHeaderKey(name)]
-}
-func (e *explained) Cookie(string) (string, bool)     { return "", false }
-func (e *explained) Query(name string) (string, bool) { return e.query.Get(name), e.query.Has(name) }
-func (e *explained) Value(any) any                    { return nil }
-func (e *explained) Body(int) ([]byte, error)         { return nil, nil }
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 

@@ -4,61 +4,34 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"sync"
 	"time"
 )
 
-const (
-	// lookEvery is the time between two readings of the file. A changed file is put in
-	// force when two readings are equal, so that half-written files are not.
-	lookEvery = 500 * time.Millisecond
-	// unsettled is how long a file that keeps changing is not put in force.
-	unsettled = 750 * time.Millisecond
-)
-
-// watcher reads a file again and again.
-type watcher struct {
-	set  *Set
-	stop context.CancelFunc
-	done sync.WaitGroup
-
-	pending *reading // what was read last, if it is not what has been tried
-	since   time.Time
-	failed  string // the error of reading that was reported last
-}
-
-// reading is the result of reading the file.
-type reading struct {
-	text []byte
-	err  error
-}
-
-func (r *reading) equal(to *reading) bool {
-	return bytes.Equal(r.text, to.text) && fmt.Sprint(r.err) == fmt.Sprint(to.err)
-}
+// lookEvery is the time between two readings of the file. A changed file is put in force
+// when two readings are equal, so that half-written files are not.
+const lookEvery = 500 * time.Millisecond
 
 // Watch is Load, and puts the file in force again whenever it changes, until ctx ends
-// or the Set is closed. A changed file is in force within two seconds. A file
-// that cannot be read or has a mistake is rejected: the error is logged and
-// given to [OnReload], and the former file stays in force.
+// or the Set is closed. A changed file is in force within two seconds after its last
+// change. A file that cannot be read or has a mistake is rejected: the error is logged
+// and given to [OnReload], and the former file stays in force.
 //
 // Watch reads the file twice a second and compares its content. So it finds a change
 // of a symbolic link, as in a Kubernetes volume, of a folder, and on a network file
 // system. To change the file, write another file and rename it over the watched one:
 // then no reader sees half of it.
 func Watch(ctx context.Context, path string, opts ...Option) (*Set, error) {
-	s, err := Load(path, opts...)
+	first := read(path)
+	if first.err != nil {
+		return nil, first.err
+	}
+	s, err := Parse(path, first.text, opts...)
 	if err != nil {
 		return nil, err
 	}
-	s.watcher = &watcher{set: s}
-	s.watcher.start(ctx)
-	return s, nil
-}
-
-func (w *watcher) start(ctx context.Context) {
-	ctx, w.stop = context.WithCancel(ctx)
-	w.done.Go(func() {
+	ctx, s.unwatch = context.WithCancel(ctx)
+	w := &watcher{set: s, path: path, tried: first, last: first}
+	go func() {
 		ticker := time.NewTicker(lookEvery)
 		defer ticker.Stop()
 		for {
@@ -69,75 +42,60 @@ func (w *watcher) start(ctx context.Context) {
 				w.look()
 			}
 		}
-	})
-}
-
-// end stops watching. It waits for a reading that is under way and for OnReload, at
-// most closeWithin: a file system may never answer.
-func (w *watcher) end() error {
-	w.stop()
-	ended := make(chan struct{})
-	go func() {
-		w.done.Wait()
-		close(ended)
 	}()
-	timer := time.NewTimer(closeWithin)
-	defer timer.Stop()
-	select {
-	case <-ended:
-		return nil
-	case <-timer.C:
-		return fmt.Errorf("policy: %s: watching has not ended after %v: reading the file or the function of OnReload hangs", w.set.path, closeWithin)
-	}
+	return s, nil
 }
 
-// look reads the file and puts it in force if it has changed and settled.
+// watcher reads a file again and again.
+type watcher struct {
+	set   *Set
+	path  string
+	tried reading // was put in force or rejected
+	last  reading
+}
+
+// reading is the result of reading the file.
+type reading struct {
+	text []byte
+	err  error
+}
+
+func read(path string) reading {
+	text, err := readFile(path)
+	if err != nil {
+		err = fmt.Errorf("policy: %w", err)
+	}
+	return reading{text, err}
+}
+
+func (r reading) equal(to reading) bool {
+	return bytes.Equal(r.text, to.text) && fmt.Sprint(r.err) == fmt.Sprint(to.err)
+}
+
+// look reads the file and puts it in force if it has changed and is as it was at the
+// last look.
 func (w *watcher) look() {
-	s, now := w.set, &reading{}
-	now.text, now.err = readFile(s.path)
+	now := read(w.path)
+	settled := now.equal(w.last)
+	w.last = now
+	if !settled || now.equal(w.tried) {
+		return
+	}
+	w.tried = now
+	s, err := w.set, now.err
 	s.change.Lock()
-	same := now.err == nil && bytes.Equal(now.text, s.tried)
+	closed := s.closed
+	if err == nil && !closed {
+		err = s.replace(now.text)
+	}
 	s.change.Unlock()
 	switch {
-	case same:
-		if w.failed != "" {
-			s.options.log.Info("policy file can be read again: it has not changed", "file", s.path)
-		}
-		w.pending, w.failed = nil, ""
-	case now.err != nil && now.err.Error() == w.failed:
-		w.pending = nil
-	case w.pending == nil:
-		w.pending, w.since = now, time.Now()
-	case !now.equal(w.pending) && time.Since(w.since) < unsettled:
-		w.pending = now
+	case closed:
+		return
+	case err != nil:
+		s.options.log.Error("policy file rejected: the last good one stays in force", "file", w.path, "error", err)
 	default:
-		w.pending = nil
-		w.take(now)
-	}
-}
-
-// take puts the text of a reading in force, or reports why it cannot.
-func (w *watcher) take(now *reading) {
-	s, err := w.set, now.err
-	w.failed = ""
-	if err != nil {
-		w.failed = err.Error()
-	} else {
-		s.change.Lock()
-		closed := s.closed
-		if !closed {
-			s.tried = now.text
-			err = s.replace(now.text)
-		}
-		s.change.Unlock()
-		if closed {
-			return
-		}
-	}
-	if err != nil {
-		s.options.log.Error("policy file rejected: the last good one stays in force", "file", s.path, "error", err)
-	} else {
-		s.options.log.Info("policy file in force", "file", s.path, "policies", len(s.current.Load().policies))
+		s.options.log.Info("policy file in force", "file", w.path, "policies", len(s.current.Load().policies))
 	}
 	if s.options.reloaded != nil {
 		s.options.reloaded(err)

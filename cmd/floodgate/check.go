@@ -15,9 +15,12 @@ import (
 	"github.com/floodgate-go/floodgate/policy"
 )
 
-// readPolicy reads a policy file. It may be a pipe, as a shell's <(command) is, and is
-// not read to its end if it is too long, which is an error of package policy.
-func readPolicy(name string) ([]byte, error) { return readAtMost(name, policy.MaxBytes) }
+// readPolicy reads a policy file. It may be a pipe, as a shell's <(command) is. A file
+// that is too long is not read to its end, and package policy says so.
+func readPolicy(name string) ([]byte, error) {
+	const most = 1 << 20
+	return readAtMost(name, most)
+}
 
 func readAtMost(name string, most int64) ([]byte, error) {
 	f, err := os.Open(name) //nolint:gosec // the user has named it

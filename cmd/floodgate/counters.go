@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
 	"github.com/floodgate-go/floodgate/cmd/floodgate/internal/report"
@@ -28,8 +28,10 @@ type service struct {
 	rules   []core.StoreRule
 }
 
-// timeout is the longest wait for an answer of the store.
-const timeout = 5 * time.Second
+const (
+	timeout       = 5 * time.Second // the longest wait for an answer of the store
+	storeVariable = "FLOODGATE_STORE"
+)
 
 // Open implements [core.Store].
 func (s *service) Open(limiter string, rules []core.StoreRule) (core.Counters, error) {
@@ -38,57 +40,35 @@ func (s *service) Open(limiter string, rules []core.StoreRule) (core.Counters, e
 }
 
 func (s *service) flags(c *cobra.Command) *cobra.Command {
-	c.Flags().StringVar(&s.url, "store", "", "the Redis of the service: redis://user:password@host:port/db (also rediss, unix, redis+cluster, redis+sentinel); default: the store of FILE")
+	c.Flags().StringVar(&s.url, "store", "", "the Redis of the service: redis://user:password@host:port/db (also rediss, unix, redis+cluster, redis+sentinel); default: the variable "+storeVariable)
+	s.url = os.Getenv(storeVariable) // no default of the flag: a help text would show it
 	return c
 }
 
-// open loads the file over the counters of the service. Without --store it reports to
-// errs which Redis it uses.
-func (s *service) open(path string, errs io.Writer, use func(*policy.Set) error) (err error) {
-	client, server, err := s.client(path, errs)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, client.Close()) }()
-	s.Store = redisstore.New(client, redisstore.Timeout(timeout), redisstore.WithoutDenialCache(), redisstore.AnotherInstance())
-	set, err := load(path, s)
-	if err != nil {
-		return err
-	}
-	if err = use(set); err != nil && !errors.Is(err, errUsage) {
-		err = fmt.Errorf("%s: %w", server, err)
-	}
-	return errors.Join(err, set.Close())
-}
-
-// client returns the client of the Redis that --store names, or of the file's Redis.
-// server describes it, without a password.
-func (s *service) client(path string, errs io.Writer) (client redis.UniversalClient, server string, err error) {
+// open loads the file over the counters of the service.
+func (s *service) open(path string, use func(*policy.Set) error) error {
 	if s.url == "" {
-		text, err := readPolicy(path)
-		if err != nil {
-			return nil, "", err
-		}
-		client, server, err = policy.RedisOf(path, text)
-		if errors.Is(err, policy.ErrNoRedis) {
-			return nil, "", fmt.Errorf("%w: this command is for counters in Redis: %w (if the service counts in Redis, write --store redis://127.0.0.1:6379/0)", errUsage, err)
-		}
-		if err == nil {
-			_, err = fmt.Fprintln(errs, report.Lines("store of "+path+": "+server))
-		}
-		return client, server, err
+		return fmt.Errorf("%w: --store is missing: want the Redis of the service, such as redis://127.0.0.1:6379/0, there or in the variable %s", errUsage, storeVariable)
 	}
 	if !strings.Contains(s.url, "://") {
 		shown := s.url[strings.LastIndex(s.url, "@")+1:] // without a password
-		return nil, "", fmt.Errorf("%w: --store: %q has no scheme: want a URL such as redis://127.0.0.1:6379/0", errUsage, shown)
+		return fmt.Errorf("%w: --store: %q has no scheme: want a URL such as redis://127.0.0.1:6379/0", errUsage, shown)
 	}
-	if client, err = redisstore.NewClient(s.url); err != nil {
-		return nil, "", fmt.Errorf("%w: --store: %w", errUsage, err)
+	client, err := redisstore.NewClient(s.url)
+	if err != nil {
+		return fmt.Errorf("%w: --store: %w", errUsage, err)
 	}
-	if u, err := url.Parse(s.url); err == nil {
-		server = u.Scheme + "://" + u.Host + u.Path
+	s.Store = redisstore.New(client, redisstore.Timeout(timeout), redisstore.WithoutDenialCache(), redisstore.AnotherInstance())
+	set, err := load(path, s)
+	if err != nil {
+		return errors.Join(err, client.Close())
 	}
-	return client, server, nil
+	if err = use(set); err != nil && !errors.Is(err, errUsage) {
+		if u, parsed := url.Parse(s.url); parsed == nil {
+			err = fmt.Errorf("%s://%s%s: %w", u.Scheme, u.Host, u.Path, err) // without a password
+		}
+	}
+	return errors.Join(err, set.Close(), client.Close())
 }
 
 // counted is the key that the flags of inspect, reset, grant and block name.
@@ -112,7 +92,7 @@ func (k *counted) command(use, short, long string, do func(context.Context) erro
 		Use: use + " FILE", Short: short, Long: long, Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			k.out = c.OutOrStdout()
-			return k.open(args[0], c.ErrOrStderr(), func(set *policy.Set) error {
+			return k.open(args[0], func(set *policy.Set) error {
 				if err := k.find(set); err != nil {
 					return err
 				}
@@ -145,11 +125,7 @@ func (k *counted) find(set *policy.Set) error {
 			rules = append(rules, r.Name)
 			// The name of the policy may be left out of the rule's: then it is the tier's.
 			if k.rule == "" || k.rule == r.Name || k.policy+"-"+k.rule == r.Name {
-				quotas, err := set.QuotasOf(r.Name, key)
-				if err != nil {
-					return err
-				}
-				k.hits = append(k.hits, core.Hit{Rule: r.Name, Key: key, Quotas: quotas})
+				k.hits = append(k.hits, r.Hit(key))
 			}
 		}
 	}
@@ -179,15 +155,24 @@ func (k *counted) inspect(ctx context.Context) error {
 			return err
 		}
 		for s := range d.Limits() {
-			limit, used, remaining := s.Limit.String(), strconv.FormatInt(s.Limit.Capacity()-s.Remaining, 10), strconv.FormatInt(s.Remaining, 10)
+			used, remaining := strconv.FormatInt(s.Limit.Capacity()-s.Remaining, 10), strconv.FormatInt(s.Remaining, 10)
 			if s.Limit.Quota == core.Unlimited {
-				_, window, _ := strings.Cut(limit, " ")
-				limit, used, remaining = "unlimited "+window, "-", "unlimited"
+				used, remaining = "-", "unlimited"
 			}
-			fmt.Fprintf(&b, "%s\t%s\t%s\t%s\t%v\n", hit.Rule, limit, used, remaining, s.ResetAfter.Round(time.Millisecond))
+			fmt.Fprintf(&b, "%s\t%s\t%s\t%s\t%v\n", hit.Rule, limitText(s.Limit), used, remaining, s.ResetAfter.Round(time.Millisecond))
 		}
 	}
 	return report.Align(k.out, b.String())
+}
+
+// limitText writes a limit.
+func limitText(l core.Limit) string {
+	text := l.String()
+	if l.Quota == core.Unlimited {
+		_, window, _ := strings.Cut(text, " ")
+		text = "unlimited " + window
+	}
+	return text
 }
 
 func resetCommand() *cobra.Command {

@@ -36,7 +36,7 @@ func explainCommand() *cobra.Command {
 				return fmt.Errorf("%w: %w", errUsage, err)
 			}
 			return withMemory(args[0], func(set *policy.Set) error {
-				return ask(r, func(r core.Request) error { return writeExplanation(c.OutOrStdout(), set.Explain(r)) })
+				return ask(r, func(r core.Request) error { return writeExplanation(c.OutOrStdout(), set.Policies(), set.Explain(r)) })
 			}, policy.WithUser(func(core.Request) string { return q.user }), policy.WithTier(func(core.Request) (string, error) { return q.tier, nil }))
 		},
 	}
@@ -112,11 +112,11 @@ func (checker) Deny(core.Request, core.Decision) core.Denial { return core.Denia
 // Settle implements [core.Checker].
 func (checker) Settle(core.Request, core.Decision, core.Outcome) {}
 
-func writeExplanation(w io.Writer, all policy.Explanation) error {
+func writeExplanation(w io.Writer, policies []policy.Policy, all []policy.Explanation) error {
 	var b strings.Builder
-	for _, p := range all {
+	for i, p := range all {
 		b.WriteString(p.Policy)
-		if p.DryRun {
+		if policies[i].DryRun {
 			b.WriteString(" (dry run: denies nothing)")
 		}
 		if !p.Applies {
@@ -134,12 +134,12 @@ func writeExplanation(w io.Writer, all policy.Explanation) error {
 			continue // it is charged to no rule
 		}
 		counts := "in each process by itself"
-		if p.Shared {
+		if policies[i].Shared {
 			counts = "in the store, for all processes together"
 		}
 		fmt.Fprintf(&b, "  cost %d, counted %s\n", p.Cost, counts)
-		if p.Wait > 0 {
-			fmt.Fprintf(&b, "  if a limit denies it, it waits for its turn, at most %v\n", p.Wait)
+		if wait := policies[i].Wait; wait > 0 && !policies[i].DryRun {
+			fmt.Fprintf(&b, "  if a limit denies it, it waits for its turn, at most %v\n", wait)
 		}
 		if p.Tier != "" {
 			fmt.Fprintf(&b, "  tier %s\n", p.Tier)
@@ -153,7 +153,7 @@ func writeExplanation(w io.Writer, all policy.Explanation) error {
 			fmt.Fprintf(&b, "    quotas of this key, from %s:\n", p.QuotasFrom)
 		}
 		for _, l := range p.Limits {
-			fmt.Fprintf(&b, "    %s\n", policy.Words(l))
+			fmt.Fprintf(&b, "    %s\n", limitText(l))
 		}
 	}
 	_, err := io.WriteString(w, b.String())

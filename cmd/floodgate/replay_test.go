@@ -102,12 +102,3 @@ func TestReplay(t *testing.T) {
 		}
 	}
 }
-
-func TestFieldsOfOnesOwn(t *testing.T) {
-	good := file(t, "good.yaml", "policies: [{name: a, limits: 1/h}]")
-	mine := file(t, "mine.log", `{"a,b":1795000000,"who":"a","what":"GET","where":"/"}`)
-	out, _ := expect(t, 0, "", "replay", good, mine, "--fields", `"time=a,b",addr=who`, "--fields", "method=what,target=where")
-	if !strings.Contains(out, "1 line, 1 request from") {
-		t.Errorf("says %s", out)
-	}
-}

@@ -37,7 +37,7 @@ func topCommand() *cobra.Command {
 			if t.top < 1 {
 				return fmt.Errorf("%w: --top: %d: want 1 or more", errUsage, t.top)
 			}
-			return t.open(args[0], c.ErrOrStderr(), func(set *policy.Set) error { return t.list(c.Context(), set, c.OutOrStdout()) })
+			return t.open(args[0], func(set *policy.Set) error { return t.list(c.Context(), set, c.OutOrStdout()) })
 		},
 	}
 	c.Flags().IntVar(&t.top, "top", 20, "how many limits to list")

@@ -1,16 +1,12 @@
 package main
 
 import (
-	"cmp"
 	"errors"
-	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"pgregory.net/rapid"
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/internal/processtest"
@@ -70,57 +66,4 @@ func TestTopListsWhatIsUsed(t *testing.T) {
 			t.Errorf("%s:\n%s", text, out)
 		}
 	}
-}
-
-// What is used of a burst is the burst less what remains.
-func TestTopOfABurst(t *testing.T) {
-	server := redistest.Start(t)
-	path := file(t, "limits.yaml", "policies: [{name: api, key: ip, limits: 10/366d token_bucket burst=40}]")
-	take(t, serviceOf(t, server, path), 3, "ann")
-	out, _ := expect(t, exitFine, "", "top", path, "--store", "redis://"+server.Addr)
-	if columns := strings.Join(strings.Fields(out), " "); !strings.Contains(columns, "(token_bucket, burst 40) 3 37 ") {
-		t.Errorf("want 3 used and 37 remaining:\n%s", out)
-	}
-}
-
-// Of any counters, in any order and with repetitions, the nearest are those of a
-// plain sort, and the memory is bounded.
-func TestTheNearestAreThoseOfAPlainSort(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		top := rapid.IntRange(1, 5).Draw(t, "top")
-		n, seed := rapid.IntRange(0, 3*slack).Draw(t, "counters"), rapid.IntRange(1, 1000).Draw(t, "seed")
-		repeated := rapid.IntRange(1, 50).Draw(t, "repeated")
-		found := nearest{top: top}
-		best := map[[2]string]float64{} // a plain model: the largest share of each
-		for i := range n {
-			one := near{name: fmt.Sprint("k", i*seed%997/repeated), limit: core.Limit{Name: fmt.Sprint("l", i%2)}, used: float64(i*seed%101) / 100}
-			found.add(one)
-			if len(found.held) > 4*top+slack {
-				t.Fatalf("%d counters are held", len(found.held))
-			}
-			id := [2]string{one.name, one.limit.Name}
-			best[id] = max(best[id], one.used)
-		}
-		type row struct {
-			id   [2]string
-			used float64
-		}
-		var want []row
-		for id, used := range best {
-			want = append(want, row{id, used})
-		}
-		slices.SortFunc(want, func(a, b row) int {
-			return cmp.Or(cmp.Compare(b.used, a.used), cmp.Compare(a.id[0], b.id[0]), cmp.Compare(a.id[1], b.id[1]))
-		})
-		want = want[:min(top, len(want))]
-		got := found.list()
-		if len(got) != len(want) {
-			t.Fatalf("%d are listed, want %d", len(got), len(want))
-		}
-		for i, one := range got {
-			if have := (row{[2]string{one.name, one.limit.Name}, one.used}); have != want[i] {
-				t.Fatalf("number %d is %v, want %v", i, have, want[i])
-			}
-		}
-	})
 }

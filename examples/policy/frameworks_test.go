@@ -1,14 +1,10 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
-	"runtime"
 	"testing"
-	"time"
 
 	"github.com/gin-gonic/gin"
 	"github.com/gofiber/fiber/v2"
@@ -105,83 +101,4 @@ policies:
 			}
 		})
 	}
-}
-
-// No spelling of a path that gets to a handler gets around the policy for it:
-// some routers take an escaped slash for a part of a segment.
-func TestNoSpellingOfAPathGetsAroundAFile(t *testing.T) {
-	for name, application := range applications {
-		set, err := policy.Parse("limits.yaml", []byte("policies: [{name: items, limits: 0/s, match: {paths: [/items/*]}}]"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		app := application(set)
-		for _, target := range []string{"/items/7", "/items/7%2F8", "/items/7%2f..%2f8", "/items/%2e%2e%2f8", "/items/7/", "//items/7", "/./items/7", "/%69tems/7", "/ITEMS/7", "/items/7%2F", "/items/%2F"} {
-			w := httptest.NewRecorder()
-			app.ServeHTTP(w, httptest.NewRequest(http.MethodGet, target, nil))
-			if w.Code == http.StatusOK {
-				t.Errorf("%s: GET %s gets to the handler, as %q", name, target, w.Body)
-			}
-		}
-		if err := set.Close(); err != nil {
-			t.Error(err)
-		}
-	}
-}
-
-// A request waits for its turn in every framework, over a connection of its own.
-func TestARequestWaitsForItsTurnInEachFramework(t *testing.T) {
-	for name, application := range applications {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			set, err := policy.Parse("limits.yaml", []byte("policies: [{name: items, key: path, in-flight: 1, wait: 1m}]"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer set.Close() //nolint:errcheck // the test is over
-			slots := set.InFlight()[0]
-			release, _, err := slots.Acquire(t.Context(), "/items/7")
-			if err != nil {
-				t.Fatal(err)
-			}
-			server := httptest.NewServer(application(set))
-			defer server.Close()
-			got := make(chan string, 1)
-			go func() { got <- get(t, server.URL+"/items/7") }()
-			for deadline := time.Now().Add(time.Minute); slots.Stats().Waiting == 0; runtime.Gosched() {
-				if time.Now().After(deadline) {
-					t.Fatal("nobody waits")
-				}
-			}
-			if other := get(t, server.URL+"/items/8"); other != "8" {
-				t.Errorf("the other key: %q", other)
-			}
-			select {
-			case text := <-got:
-				t.Fatalf("the request has not waited: %q", text)
-			default:
-			}
-			release()
-			if text := <-got; text != "7" || slots.Stats().Waited != 1 {
-				t.Errorf("%q, %+v", text, slots.Stats())
-			}
-		})
-	}
-}
-
-// get returns the body of a response with status 200, or what is wrong.
-func get(t *testing.T, url string) string {
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
-	if err != nil {
-		return err.Error()
-	}
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return err.Error()
-	}
-	text, err := io.ReadAll(resp.Body)
-	if err := errors.Join(err, resp.Body.Close()); err != nil || resp.StatusCode != http.StatusOK {
-		return fmt.Sprint(resp.Status, err)
-	}
-	return string(text)
 }

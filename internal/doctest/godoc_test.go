@@ -38,7 +38,8 @@ var shownIn = map[string]string{
 	"memcachedstore.Timeout":            "New",
 	"memcachedstore.WithoutDenialCache": "New_options",
 
-	"policy.Log":      "OnReload",
+	"policy.Log":      "WithQuota",
+	"policy.OnReload": "Watch",
 	"policy.Parse":    "", // the package's own
 	"policy.WithUser": "WithTier",
 

@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -43,10 +44,8 @@ type Expression struct {
 	fields   map[accessed]readers
 	single   core.KeyFunc // if the expression is nothing but one value of the request
 	sources  *Sources
-	result   reflect.Type // interface{} if it is not known
-	patterns int          // instructions of its regular expressions
-	empty    bool         // whether its value may be empty
-	values   []string     // what it reads of a request: the plainNames and namedNames, each once
+	patterns int      // instructions of its regular expressions
+	values   []string // what it reads of a request: the plainNames and namedNames, each once
 }
 
 // mostInput returns how many bytes an evaluation may read.
@@ -69,15 +68,27 @@ var (
 	builtins = []string{"len", "lower", "upper", "trim", "trimPrefix", "trimSuffix", "int", "float", "string", "abs", "min", "max", "round", "floor", "ceil", "indexOf", "lastIndexOf", "hasPrefix", "hasSuffix"}
 )
 
-// Error is a mistake in an expression and its place.
+// attributes are the spellings of MuleSoft that are read.
+const attributes = "known are attributes.method, attributes.requestPath, attributes.remoteAddress, attributes.headers['x'] and attributes.queryParams['x']"
+
+// Error is a mistake in an expression.
 type Error struct {
-	Line, Column int // from 0
-	Problem      string
-	Hint         string // how to write it; may be ""
+	Problem string
+	Hint    string // how to write it; may be ""
 }
 
+// Kind is what the values of an expression are for.
+type Kind uint8
+
+// The kinds of expressions.
+const (
+	Text   Kind = iota // any value but a list and a mapping: Key writes it as text
+	Bool               // see Holds
+	Number             // see Hits
+)
+
 // Compile compiles an expression, which may stand in MuleSoft's #[...].
-func Compile(text string, from *Sources) (e *Expression, bad *Error) {
+func Compile(text string, from *Sources, kind Kind) (e *Expression, bad *Error) {
 	if len(text) > MaxBytes {
 		return nil, &Error{Problem: fmt.Sprintf("an expression of %d bytes", len(text)), Hint: fmt.Sprintf("at most %d", MaxBytes)}
 	}
@@ -87,7 +98,7 @@ func Compile(text string, from *Sources) (e *Expression, bad *Error) {
 			return nil, &Error{Problem: fmt.Sprintf("%q: #[ has no ] at its end", words.Shorten(text))}
 		}
 		begin, end := strings.Index(text, "#["), strings.LastIndex(text, "]")
-		source = text[:begin] + "  " + text[begin+2:end] // places stay what they are
+		source = text[begin+2 : end]
 	}
 	defer func() {
 		if p := recover(); p != nil {
@@ -100,59 +111,68 @@ func Compile(text string, from *Sources) (e *Expression, bad *Error) {
 	for _, name := range builtins {
 		options = append(options, expr.EnableBuiltin(name))
 	}
+	switch kind {
+	case Bool:
+		options = append(options, expr.AsBool())
+	case Number:
+		options = append(options, expr.AsFloat64())
+	case Text:
+	}
 	program, err := expr.Compile(source, options...)
 	if rewriting.bad != nil {
-		return nil, rewriting.bad.bound(text)
+		return nil, rewriting.bad
 	}
 	if err != nil {
 		return nil, describe(text, err)
 	}
 	e.program = program
-	e.result = program.Node().Type()
-	if e.result == nil {
-		e.result = reflect.TypeFor[any]()
-	}
-	if !scalar(e.result) {
-		return nil, &Error{Problem: fmt.Sprintf("%q: is %s: want text, a number, true or false", words.Shorten(text), article(e.result))}
+	if t := program.Node().Type(); t != nil && slices.Contains([]reflect.Kind{reflect.Slice, reflect.Map, reflect.Struct, reflect.Pointer, reflect.Func}, t.Kind()) {
+		return nil, &Error{Problem: fmt.Sprintf("%q: is a list or a mapping: want text, a number, true or false", words.Shorten(text))}
 	}
 	e.single = rewriting.alone(program.Node())
-	e.empty = mayBeEmpty(program.Node())
 	return e, nil
 }
 
-var unknownName = regexp.MustCompile(`unknown name (\S+)`)
+var (
+	unknownName = regexp.MustCompile(`unknown name (\S+)`)
+	// plainWord is text that is the name of a header or of a parameter rather than an
+	// expression.
+	plainWord = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*([_-][A-Za-z0-9]+)*$`)
+	curly     = regexp.MustCompile(`unrecognized character: U\+201[89CD]`)
+)
+
+// oneCounter is for those who write a text that is the same for all requests.
+const oneCounter = "for one counter of all requests, leave the key out"
 
 // describe returns an Error for the compiler's.
 func describe(text string, err error) *Error {
-	bad := &Error{Problem: err.Error()}
+	problem, hint := err.Error(), ""
 	var at *file.Error
 	if errors.As(err, &at) {
-		bad.Line, bad.Column, bad.Problem = at.Line-1, at.Column, at.Message
+		problem = at.Message // without its place and a drawing of the text
 	}
-	bad.Problem = strings.Join(strings.Fields(bad.Problem), " ")
-	all := append(append([]string{}, plainNames...), namedNames...)
-	if m := unknownName.FindStringSubmatch(bad.Problem); m != nil {
-		bad.Hint = words.Nearest(m[1], append(all, "cidr"))
-		for _, name := range namedNames {
-			if m[1] == name {
-				bad.Problem, bad.Hint = name+": of which name?", fmt.Sprintf("write %s[\"name\"]", name)
-			}
-		}
-		if m[1] == "attributes" {
-			bad.Hint = "known are attributes.method, attributes.requestPath, attributes.remoteAddress, attributes.headers['x'] and attributes.queryParams['x']"
-		}
-		if bad.Hint == "" {
-			bad.Hint = "known are " + strings.Join(all, ", ") + " and cidr"
-			if m[1] == text {
-				bad.Hint += fmt.Sprintf("; the header of this name is header[%q]; ", text) + oneCounter
-			}
-		}
+	problem = strings.Join(strings.Fields(problem), " ")
+	known := slices.Concat(plainNames, namedNames, []string{"cidr"})
+	name := ""
+	if m := unknownName.FindStringSubmatch(problem); m != nil {
+		name = m[1]
 	}
-	if hint := commonMistake(text, bad.Problem); hint != "" {
-		bad.Hint = hint
+	switch {
+	case curly.MatchString(problem):
+		hint = `write straight quotes, ' or "`
+	case strings.Contains(problem, "unexpected token Identifier"):
+		hint = "text is written in quotes; " + oneCounter
+	case name == "":
+	case name == "attributes":
+		hint = attributes
+	case slices.Contains(namedNames, name):
+		problem, hint = name+": of which name?", fmt.Sprintf("write %s[\"name\"]", name)
+	case plainWord.MatchString(text):
+		hint = fmt.Sprintf("known are %s; to read a value of this name, write header[%q] or query[%q]; ", strings.Join(known, ", "), text, text) + oneCounter
+	default:
+		hint = "known are " + strings.Join(known, ", ")
 	}
-	bad.Problem = fmt.Sprintf("%q: %s", words.Shorten(text), strings.TrimSpace(bad.Problem))
-	return bad
+	return &Error{fmt.Sprintf("%q: %s", words.Shorten(text), problem), hint}
 }
 
 // evaluators are scopes that are not in use.
@@ -182,61 +202,4 @@ func (e *Expression) run(r core.Request, certain bool) (any, error) {
 func firstLine(s string) string {
 	s, _, _ = strings.Cut(s, "\n")
 	return s
-}
-
-// bareWord is text that is the name of a header or of a parameter rather than an
-// expression.
-var bareWord = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*([_-][A-Za-z0-9]+)+$`)
-
-// addressWord is what other software calls the client's address.
-var addressWord = regexp.MustCompile(`(?i)^(client|remote|source|peer)?[_-]?(ip|addr|address)([_-]?(addr|address))?$`)
-
-// dotted is a value of a request that is written with a dot.
-var dotted = regexp.MustCompile(`^(header|query|cookie|form|json)s?\.([A-Za-z0-9_-]+)$`)
-
-// oneCounter is for those who write a text that is the same for all requests.
-const oneCounter = "for one counter of all requests, leave the key out"
-
-// mistakes are messages of the compiler, and what to write in place of what they are
-// about. The first one that is found counts.
-var mistakes = []struct {
-	message *regexp.Regexp
-	hint    string
-}{
-	{regexp.MustCompile(`unexpected token Operator\("="\)`), `to compare, write ==, as in method == "POST"`},
-	{regexp.MustCompile(`unexpected token Operator\("&"\)`), `write &&, or and`},
-	{regexp.MustCompile(`unexpected token Operator\("!"\)`), `to negate, write != or not, as in not (method == "POST")`},
-	{regexp.MustCompile(`unknown name (GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS)\b`), `text is written in quotes, as in method == "POST"`},
-	{regexp.MustCompile(`has no method (startsWith|endsWith|contains|matches)`), `it is an operator: write path startsWith "/api", path endsWith ".js", path contains "x" or path matches "^/a+$"`},
-	{regexp.MustCompile(`has no method`), `values have no methods: write lower(path), len(path) or path startsWith "/api"`},
-	{regexp.MustCompile(`invalid operation: in \(`), `in looks in a list, as in method in ["GET", "HEAD"]; for addresses write cidr(ip, "10.0.0.0/8")`},
-	{regexp.MustCompile(`Identifier\("(AND|And)"\)`), `write and, or &&`},
-	{regexp.MustCompile(`Identifier\("(OR|Or)"\)`), `write or, or ||`},
-	{regexp.MustCompile(`unexpected token Identifier`), "text is written in quotes; " + oneCounter},
-	{regexp.MustCompile(`unrecognized character: U\+201[89CD]`), `write straight quotes, ' or "`},
-}
-
-var singleBar = regexp.MustCompile(`[^|]\|[^|]`)
-
-// commonMistake returns what to write in place of a common mistake, "" if the
-// compiler's message is about another one.
-func commonMistake(text, problem string) string {
-	if addressWord.MatchString(text) {
-		return "write ip, which is the client's address; a header such as X-Forwarded-For counts if client-ip names it and the proxies that write it"
-	}
-	if m := dotted.FindStringSubmatch(text); m != nil {
-		return fmt.Sprintf("write %s[%q]", m[1], m[2])
-	}
-	if bareWord.MatchString(text) {
-		return fmt.Sprintf("to read a value that a request has under this name, write header[%q] or query[%q]; ", text, text) + oneCounter
-	}
-	for _, m := range mistakes {
-		if m.message.MatchString(problem) {
-			return m.hint
-		}
-	}
-	if strings.Contains(problem, "unexpected token") && singleBar.MatchString(text) {
-		return `write ||, or the word or`
-	}
-	return ""
 }

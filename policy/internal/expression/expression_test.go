@@ -2,13 +2,14 @@ package expression
 
 import (
 	"errors"
+	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
-
-	"github.com/expr-lang/expr/ast"
+	"testing/iotest"
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/keyfuncs"
@@ -25,7 +26,7 @@ func testSources() *Sources {
 
 func evaluate(t testing.TB, text string, r *http.Request) (key string, err error) {
 	t.Helper()
-	e, bad := Compile(text, testSources())
+	e, bad := Compile(text, testSources(), Text)
 	if bad != nil {
 		t.Fatal(bad.Problem, bad.Hint)
 	}
@@ -99,7 +100,7 @@ func TestExpressions(t *testing.T) {
 		{`#[attributes['method'] ++ attributes.requestPath]`, nil, ""},
 	} {
 		if c.r == nil { // DataWeave's own operators are not spoken
-			if _, bad := Compile(c.text, testSources()); bad == nil {
+			if _, bad := Compile(c.text, testSources(), Text); bad == nil {
 				t.Errorf("%s is taken", c.text)
 			}
 			continue
@@ -142,7 +143,7 @@ func TestWhatARequestHasThatAnExpressionCannotTake(t *testing.T) {
 
 // Scopes are pooled: no request may see what another one has.
 func TestExpressionsRunConcurrently(t *testing.T) {
-	e, bad := Compile(`header["x-id"] + "/" + query["id"] + (cidr(ip, "10.0.0.0/8") ? "!" : "?")`, testSources())
+	e, bad := Compile(`header["x-id"] + "/" + query["id"] + (cidr(ip, "10.0.0.0/8") ? "!" : "?")`, testSources(), Text)
 	if bad != nil {
 		t.Fatal(bad.Problem)
 	}
@@ -176,43 +177,11 @@ func TestExpressionsThatWouldTakeMuch(t *testing.T) {
 		strings.Repeat("-", 2000) + "1", strings.Repeat("path+", 600) + "path", strings.Repeat("x", 5000),
 		`header "x"`, "`" + "a", `"\u{110000}"`, `cidr(ip, "10.0.0.0/8"`, `cidr()`, `cidr(1, "10.0.0.0/8")`, `header[1]`, `header[""]`, `json[".a"]`, `json["a..b"]`,
 	} {
-		if e, bad := Compile(text, testSources()); bad == nil {
-			t.Errorf("%s is taken, as %v", words.Shorten(text), e.result)
+		if e, bad := Compile(text, testSources(), Text); bad == nil {
+			t.Errorf("%s is taken, as %v", words.Shorten(text), e)
 		} else if len(bad.Problem) > 1000 {
 			t.Errorf("%s: an error of %d bytes", words.Shorten(text), len(bad.Problem))
 		}
-	}
-}
-
-// A key that may be empty is one for which a request can lack every value: a request
-// without any has the empty key, and no other expression has it.
-func TestWhichExpressionsMayBeEmpty(t *testing.T) {
-	for text, want := range map[string]bool{
-		`ip`: false, `method`: false, `path`: false, `"x"`: false, `""`: true, `lower(ip)`: false, `len(path)`: false, `5`: false,
-		`cidr(ip, "10.0.0.0/8")`: false, `header["x"] == "y"`: false, `len(header["x"])`: false, `method + header["x"]`: false, `header["x"] + "-"`: false,
-		`header["x"]`: true, `query["x"]`: true, `cookie["x"]`: true, `form["x"]`: true, `json["x"]`: true, `route`: true,
-		`#[attributes.headers['x']]`: true, `lower(header["x"])`: true, `header["x"] + query["y"]`: true, `trim(header["x"])`: true,
-		`header["x"] != "" ? header["x"] : ip`: true, `cidr(ip, "10.0.0.0/8") ? "inside" : "outside"`: false, `cidr(ip, "10.0.0.0/8") ? "inside" : ""`: true,
-		`method in ["GET", "HEAD"]`: false, `path startsWith "/a" and path contains "b" or not (path endsWith ".js")`: false, `path matches "^/a+$"`: false,
-		`string(header["x"])`: true, `string(len(path))`: false,
-	} {
-		e, bad := Compile(text, testSources())
-		if bad != nil {
-			t.Fatal(text, bad)
-		}
-		if e.MayBeEmpty() != want {
-			t.Errorf("%s: may be empty: %t, want %t", text, e.MayBeEmpty(), want)
-		}
-		key, err := evaluate(t, text, httptest.NewRequest(http.MethodGet, "/", nil))
-		if err != nil || key == "" && !want {
-			t.Errorf("%s: is %q (%v) for a request without any value", text, key, err)
-		}
-	}
-	if mayBeEmpty(&ast.ConstantNode{Value: "x"}) || !mayBeEmpty(&ast.ConstantNode{Value: ""}) || !mayBeEmpty(&ast.ConstantNode{}) {
-		t.Error("constants: only the empty text and nil may be empty")
-	}
-	if e, _ := Compile("user", testSources()); !e.MayBeEmpty() {
-		t.Error("user may be empty, and it is not told")
 	}
 }
 
@@ -229,7 +198,7 @@ func TestTheWorkOfARegularExpressionIsBounded(t *testing.T) {
 		`header["x"] matches "(a|b|c|aa|bb){1,900}x"`,
 		`header["x"] matches "[a-z]{0,300}x" or header["x"] matches "[a-z]{0,300}y"`,
 	} {
-		e, bad := Compile(text, testSources())
+		e, bad := Compile(text, testSources(), Text)
 		if bad == nil {
 			t.Errorf("%s is taken: %d instructions", text, e.patterns)
 		} else if !strings.Contains(bad.Problem, "instructions: at most 500") || bad.Hint == "" {
@@ -239,7 +208,7 @@ func TestTheWorkOfARegularExpressionIsBounded(t *testing.T) {
 	for text, least := range map[string]int{
 		`header["x"] matches "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{12}$"`: 5000, `header["x"] matches "(a|b|c|aa|bb){1,40}x"`: 1000, `header["x"]+"a"`: maxInput, `header["x"] matches "a"`: maxInput,
 	} {
-		e, bad := Compile(text, testSources())
+		e, bad := Compile(text, testSources(), Text)
 		if bad != nil {
 			t.Fatal(bad.Problem)
 		}
@@ -258,7 +227,7 @@ func TestTheWorkOfARegularExpressionIsBounded(t *testing.T) {
 		}
 	}
 	// What it reads is counted together, and anew for each request.
-	e, _ := Compile(`header["x"] + header["x"] == "" `, testSources())
+	e, _ := Compile(`header["x"] + header["x"] == "" `, testSources(), Text)
 	for range 2 {
 		for n, refused := range map[int]bool{maxInput / 2: false, maxInput/2 + 1: true} {
 			requesttest.See(t, headers(n), func(r core.Request) {
@@ -274,7 +243,7 @@ func TestTheWorkOfARegularExpressionIsBounded(t *testing.T) {
 func BenchmarkWorstExpression(b *testing.B) {
 	for _, text := range []string{`header["x"] matches "(a|b|c|aa|bb){1,40}x"`, `header["x"] matches "(a*)*(a|aa)*[a-z]{0,150}x"`, `header["x"] matches "(x+x+)+y"`, `lower(upper(header["x"])) contains "aaaaaaaab"`} {
 		b.Run(words.Shorten(text), func(b *testing.B) {
-			e, bad := Compile(text, testSources())
+			e, bad := Compile(text, testSources(), Text)
 			if bad != nil {
 				b.Fatal(bad.Problem)
 			}
@@ -286,15 +255,6 @@ func BenchmarkWorstExpression(b *testing.B) {
 				}
 			})
 		})
-	}
-}
-
-// The error names the first value that could not be read.
-func TestTheFirstOfTwoLongValuesIsNamed(t *testing.T) {
-	r := headers(maxInput + 1)
-	r.Header.Set("Y", strings.Repeat("b", maxInput+2))
-	if _, err := evaluate(t, `header["x"]+header["y"]`, r); !errors.Is(err, core.ErrBadRequest) || !strings.Contains(err.Error(), `header["x"] has 65537 bytes`) {
-		t.Errorf("%v, want it to name x", err)
 	}
 }
 
@@ -333,4 +293,146 @@ func TestCIDROfAnyText(t *testing.T) {
 			t.Errorf("%s is %q (%v), want %q", text, got, err, want)
 		}
 	}
+}
+
+func TestTheLongestExpression(t *testing.T) {
+	for n, want := range map[int]bool{MaxBytes: true, MaxBytes + 1: false} {
+		if _, bad := Compile("path"+strings.Repeat(" ", n-4), testSources(), Text); (bad == nil) != want {
+			t.Errorf("%d bytes: %v", n, bad)
+		}
+	}
+}
+
+// hits returns what a request costs.
+func hits(t *testing.T, text, target string) (n int64, err error) {
+	t.Helper()
+	e, bad := Compile(text, testSources(), Number)
+	if bad != nil {
+		t.Fatalf("%s: %s", text, bad.Problem)
+	}
+	requesttest.See(t, httptest.NewRequest(http.MethodGet, target, nil), func(r core.Request) { n, err = e.Hits(r) })
+	return n, err
+}
+
+// A cost is a number of hits from 0. One above the largest quota is allowed: no
+// limit allows it. Everything else is a bad request, and no free one.
+func TestHitsOfARequest(t *testing.T) {
+	const most int64 = core.MaxQuota
+	for text, want := range map[string]int64{
+		`0`: 0, `1`: 1, `len(path)`: 1, `0.1`: 1, `1.5`: 2, `2.0`: 2, `-1`: -1, `-0.5`: 0, `-1.5`: -1,
+		fmt.Sprint(most): most, fmt.Sprint(most + 1): most + 1, fmt.Sprint(most + 2): -1,
+		fmt.Sprintf("%d.5", most): most + 1, fmt.Sprintf("%d.5", most+1): -1,
+		`int(query["n"])`: 7, `query["n"] == "7" ? "x" : 1`: -1, `query["n"] == "7" ? nil : 1`: -1, `query["n"] == "7" ? true : 1`: -1,
+		`query["n"] == "7" ? 3 : "x"`: 3, `float("NaN")`: -1, `float("Inf")`: -1, `-float("Inf")`: -1,
+	} {
+		switch got, err := hits(t, text, "/?n=7"); {
+		case want < 0 && !errors.Is(err, core.ErrBadRequest):
+			t.Errorf("%s: %d, %v, want a bad request", text, got, err)
+		case want >= 0 && (err != nil || got != want):
+			t.Errorf("%s: %d, %v, want %d", text, got, err, want)
+		}
+	}
+}
+
+// A name of a header is made of the characters that RFC 9110, section 5.6.2, allows.
+func TestHeaderNames(t *testing.T) {
+	const tokens = "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+	for c := range rune(0x250) {
+		want := c < 0x80 && strings.ContainsRune(tokens, c)
+		for _, name := range []string{string(c), "X" + string(c), string(c) + "X"} {
+			if err := HeaderName(name); (err == nil) != want {
+				t.Errorf("%q: %v", name, err)
+			}
+		}
+	}
+	if HeaderName("") == nil {
+		t.Error("an empty name is taken")
+	}
+}
+
+// A mistake has a hint: what to write, a name that is like it, or the names that are known.
+func TestHints(t *testing.T) {
+	for text, want := range map[string]string{
+		`methd`: "known are method, path,", `cdir(ip)`: "known are method, path,", `header`: `write header["name"]`,
+		`plain text`: "text is written in quotes; for one counter of all requests, leave the key out",
+		`plain-text`: `write header["plain-text"] or query["plain-text"]; for one counter of all requests, leave the key out`,
+		`#[attributes.queryParam[‘customIdentifier’]]`: `write straight quotes`,
+		`attributes`: "known are attributes.method,", `#[attributes.x]`: "known are attributes.method,",
+	} {
+		if _, bad := Compile(text, testSources(), Text); bad == nil || !strings.Contains(bad.Hint, want) {
+			t.Errorf("%s: %+v, want the hint %s", text, bad, want)
+		}
+	}
+	without := testSources()
+	without.User = nil
+	if _, bad := Compile(`user`, without, Text); bad == nil || !strings.Contains(bad.Hint, "policy.WithUser") {
+		t.Errorf("user in a program without users: %+v", bad)
+	}
+}
+
+// posted returns a request with a body.
+func posted(contentType string, body io.Reader) *http.Request {
+	r := httptest.NewRequest(http.MethodPost, "/", body)
+	if contentType != "" {
+		r.Header.Set("Content-Type", contentType)
+	}
+	return r
+}
+
+// A body that cannot be read is no empty value.
+func TestABodyThatCannotBeRead(t *testing.T) {
+	broken := errors.New("the connection broke")
+	for _, contentType := range []string{"application/json", "text/plain", "application/x-www-form-urlencoded", ""} {
+		for _, text := range []string{`json["a"]`, `form["a"]`} {
+			body := io.MultiReader(strings.NewReader("{"), iotest.ErrReader(broken))
+			if key, err := evaluate(t, text, posted(contentType, body)); err == nil && !(text == `form["a"]` && !mayBeForm(contentType)) {
+				t.Errorf("%s of a body of type %q that breaks: %q, no error", text, contentType, key)
+			}
+			read := posted(contentType, strings.NewReader("{}"))
+			_, _ = io.ReadAll(read.Body)
+			if key, err := evaluate(t, text, read); text == `json["a"]` && !errors.Is(err, core.ErrBadRequest) && !errors.Is(err, core.ErrBodyRead) {
+				t.Errorf("%s of a body of type %q that has been read: %q, %v", text, contentType, key, err)
+			}
+		}
+	}
+}
+
+// No expression panics, whatever a client sends, and a key is not much longer than
+// what it was made from. How long the worst expressions take is measured by
+// BenchmarkWorstExpression.
+func FuzzExpression(f *testing.F) {
+	for _, text := range []string{
+		"method", `header["x"] + query["y"]`, `cidr(ip, "10.0.0.0/8")`, "#[attributes.queryParams['identifier']]", `path matches "^/a+$"`, `len(form["a"]) > 3 ? "x" : json["a.b"]`,
+		`path[1:2] in ["a"]`, `int(query["y"]) % 0`, `-9223372036854775808 / -1`, `1.0 / 0`, `lower(upper(trim(path)))`, `nil ?? user`, `path?.x`, `not ("a" < path)`, `max(1, 2.5)`,
+	} {
+		f.Add(text, "value", "/path")
+	}
+	f.Fuzz(func(t *testing.T, text, value, path string) {
+		var all [3]*Expression
+		for kind := range Kind(len(all)) {
+			e, bad := Compile(text, testSources(), kind)
+			if all[kind] = e; (e == nil) != (bad != nil && bad.Problem != "") {
+				t.Errorf("kind %d: %v, %+v", kind, e, bad)
+			}
+		}
+		r := &http.Request{Method: http.MethodPost, Header: http.Header{"X": {value}, "Content-Type": {"application/x-www-form-urlencoded"}}, Body: io.NopCloser(strings.NewReader("a=" + value)), RemoteAddr: value}
+		r.URL = httptest.NewRequest(http.MethodGet, "/", nil).URL
+		r.URL.Path, r.URL.RawQuery = path, "y="+value
+		requesttest.See(t, r.WithContext(t.Context()), func(r core.Request) {
+			if e := all[Text]; e != nil {
+				key, err := e.Key(nil, r)
+				if most := maxNodesOf*(len(value)+len(path)+100) + len(text); err == nil && len(key) > most {
+					t.Errorf("a key of %d bytes", len(key))
+				}
+			}
+			if e := all[Bool]; e != nil {
+				_, _ = e.Holds(r)
+			}
+			if e := all[Number]; e != nil {
+				if n, err := e.Hits(r); err == nil && (n < 0 || n > core.MaxQuota+1) {
+					t.Errorf("%d hits", n)
+				}
+			}
+		})
+	})
 }

@@ -3,12 +3,9 @@ package expression
 import (
 	"fmt"
 	"math"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/expr-lang/expr/ast"
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/policy/internal/words"
@@ -16,23 +13,6 @@ import (
 
 // String returns the expression as it is written in the file.
 func (e *Expression) String() string { return e.text }
-
-// Kind describes what the values are, for messages: "a number".
-func (e *Expression) Kind() string { return article(e.result) }
-
-// MayBeBool reports whether the values may be true or false.
-func (e *Expression) MayBeBool() bool {
-	return e.result.Kind() == reflect.Bool || e.result.Kind() == reflect.Interface
-}
-
-// MayBeNumber reports whether the values may be numbers.
-func (e *Expression) MayBeNumber() bool {
-	return slices.Contains([]reflect.Kind{reflect.Int, reflect.Int64, reflect.Float64, reflect.Interface}, e.result.Kind())
-}
-
-// Reads reports whether the expression reads a value of a request, such as route
-// or header.
-func (e *Expression) Reads(name string) bool { return slices.Contains(e.values, name) }
 
 // written has the values that a client can choose, and their names for messages.
 var written = map[string]string{"header": "header", "query": "query parameter", "param": "path parameter", "cookie": "cookie", "form": "form field", "json": "JSON field"}
@@ -73,30 +53,6 @@ func (e *Expression) trusted() bool {
 		}
 	}
 	return true
-}
-
-func scalar(t reflect.Type) bool {
-	switch t.Kind() {
-	case reflect.String, reflect.Bool, reflect.Int, reflect.Int64, reflect.Float64, reflect.Interface:
-		return true
-	}
-	return false
-}
-
-func article(t reflect.Type) string {
-	switch t.Kind() {
-	case reflect.Slice, reflect.Array:
-		return "a list"
-	case reflect.Map, reflect.Struct:
-		return "a mapping"
-	case reflect.String:
-		return "text"
-	case reflect.Bool:
-		return "true or false"
-	case reflect.Int, reflect.Int64, reflect.Float64:
-		return "a number"
-	}
-	return "no value"
 }
 
 // Key appends the expression's value as text to dst.
@@ -150,55 +106,15 @@ func (e *Expression) Hits(r core.Request) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	f := -1.0
-	switch v := v.(type) {
-	case int:
-		f = float64(v)
-	case int64:
-		f = float64(v)
-	case float64:
-		f = math.Ceil(v)
-	}
-	if f < 0 || f > core.MaxQuota+1 || math.IsNaN(f) {
-		return 0, fmt.Errorf("%w: the cost is no number of hits", core.ErrBadRequest)
+	f, ok := v.(float64)
+	if f = math.Ceil(f); !ok || f < 0 || f > core.MaxQuota+1 || math.IsNaN(f) {
+		return 0, fmt.Errorf("%w: cost must be a number of hits, 0 or more", core.ErrBadRequest)
 	}
 	return int64(f), nil
 }
 
-// MayBeEmpty reports whether there can be a request for which the value is empty:
-// one without a header that the expression reads, for example. The address, the
-// method and the path are never empty. Of an expression that it does not know it
-// returns true.
-func (e *Expression) MayBeEmpty() bool { return e.empty }
-
-// mayBeEmpty reports whether the value of a rewritten node may be empty text or nil.
-func mayBeEmpty(n ast.Node) bool {
-	if t := n.Type(); t != nil && slices.Contains([]reflect.Kind{reflect.Bool, reflect.Int, reflect.Int64, reflect.Float64}, t.Kind()) {
-		return false
-	}
-	switch n := n.(type) {
-	case *ast.StringNode:
-		return n.Value == ""
-	case *ast.ConstantNode:
-		return n.Value == nil || n.Value == ""
-	case *ast.ConditionalNode:
-		return mayBeEmpty(n.Exp1) || mayBeEmpty(n.Exp2)
-	case *ast.BinaryNode:
-		switch n.Operator {
-		case "+":
-			return mayBeEmpty(n.Left) && mayBeEmpty(n.Right)
-		case "??": // the right value, if the left one is nil: text never is
-			return mayBeEmpty(n.Left)
-		}
-	case *ast.BuiltinNode:
-		switch n.Name {
-		case "lower", "upper", "string":
-			return mayBeEmpty(n.Arguments[0])
-		}
-	case *ast.CallNode:
-		if callee, ok := n.Callee.(*ast.IdentifierNode); ok {
-			return !slices.Contains([]string{"ip", "method", "path"}, strings.TrimSuffix(callee.Value, " "))
-		}
-	}
-	return true
+// MayBeEmpty reports whether the expression is one value of a request that a request may
+// lack, such as a header. The expression may be nil.
+func (e *Expression) MayBeEmpty() bool {
+	return e != nil && e.single != nil && !slices.Contains([]string{"ip", "method", "path"}, e.values[0])
 }

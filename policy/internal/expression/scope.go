@@ -14,19 +14,10 @@ import (
 // scope has the functions that an expression calls during its evaluation. Their names
 // end with a space, so that only the rewriter can write them.
 type scope struct {
-	Method func() string          `expr:"method "`
-	Path   func() string          `expr:"path "`
-	Route  func() string          `expr:"route "`
-	IP     func() string          `expr:"ip "`
-	User   func() string          `expr:"user "`
-	Header func(string) string    `expr:"header "`
-	Query  func(string) string    `expr:"query "`
-	Param  func(string) string    `expr:"param "`
-	Cookie func(string) string    `expr:"cookie "`
-	Form   func(string) string    `expr:"form "`
-	JSON   func(string) string    `expr:"json "`
-	Inside func(int) bool         `expr:"inside "`
-	CIDR   func(string, int) bool `expr:"cidr "`
+	Plain  func(string) string         `expr:"plain "`
+	Named  func(string, string) string `expr:"named "`
+	Inside func(int) bool              `expr:"inside "`
+	CIDR   func(string, int) bool      `expr:"cidr "`
 
 	machine    vm.VM
 	request    core.Request
@@ -38,20 +29,14 @@ type scope struct {
 
 func newScope() *scope {
 	s := new(scope)
-	plain := func(name string) func() string {
-		return func() string { return s.text(name, "", s.expression.sources.plain(name)) }
-	}
-	named := func(kind string) func(string) string {
-		return func(name string) string {
-			v := s.expression.fields[accessed{kind, name}]
-			if s.certain {
-				return s.text(kind, name, v.certain)
-			}
-			return s.text(kind, name, v.usual)
+	s.Plain = func(name string) string { return s.text(name, "", s.expression.sources.plain(name)) }
+	s.Named = func(kind, name string) string {
+		v := s.expression.fields[accessed{kind, name}]
+		if s.certain {
+			return s.text(kind, name, v.certain)
 		}
+		return s.text(kind, name, v.usual)
 	}
-	s.Method, s.Path, s.Route, s.IP, s.User = plain("method"), plain("path"), plain("route"), plain("ip"), plain("user")
-	s.Header, s.Query, s.Param, s.Cookie, s.Form, s.JSON = named("header"), named("query"), named("param"), named("cookie"), named("form"), named("json")
 	s.Inside = func(prefixes int) bool {
 		return contain(s.expression.prefixes[prefixes], s.expression.sources.AddressOf(s.request))
 	}

@@ -78,30 +78,17 @@ func named(kind, name string) (core.KeyFunc, error) {
 	return nil, fmt.Errorf("%s is not known", kind)
 }
 
-// param returns the key function of a parameter of the route. There is one for all expressions
-// of a file, so that a request without the parameter is said in the log once.
-func (s *Sources) param(name string, f core.KeyFunc) core.KeyFunc {
-	if s.params == nil {
-		s.params = map[string]core.KeyFunc{}
-	}
-	if s.params[name] == nil {
-		s.params[name] = f
-	}
-	return s.params[name]
-}
-
 // certain returns a key function for match.when, where an empty value may switch a
 // limit off. A body of another type than the value's is an error, because a handler
 // may read several types into one variable.
-func certain(kind, name string) core.KeyFunc {
+func certain(kind, name string, usual core.KeyFunc) core.KeyFunc {
 	switch kind {
 	case "form":
 		return strict(name)
 	case "json":
 		return byType(isJSON, strictJSON(strings.Split(name, ".")), strict(name))
 	}
-	f, _ := named(kind, name) // it has been made before
-	return f
+	return usual
 }
 
 func strict(name string) core.KeyFunc {
@@ -140,14 +127,10 @@ func notJSON(name string, key core.KeyFunc) core.KeyFunc {
 // byType keys by f if the body is of a type, else by other.
 func byType(is func(contentType string) bool, f, other core.KeyFunc) core.KeyFunc {
 	return func(dst []byte, r core.Request) ([]byte, error) {
-		types := r.HeaderValues("Content-Type")
-		if len(types) == 0 {
-			return other(dst, r)
+		if types := r.HeaderValues("Content-Type"); len(types) > 0 && is(types[0]) {
+			return f(dst, r)
 		}
-		if !is(types[0]) {
-			return other(dst, r)
-		}
-		return f(dst, r)
+		return other(dst, r)
 	}
 }
 
@@ -169,8 +152,6 @@ type Sources struct {
 	Address core.KeyFunc                // the client's whole address
 	User    func(r core.Request) string // nil: expressions cannot use user
 	Trusted []string                    // the names of headers that a client cannot choose
-
-	params map[string]core.KeyFunc // of parameters of the route, by their names; written while a file is read
 }
 
 // AddressMemo remembers the client's address of one request. A request whose

@@ -4,34 +4,22 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/policy/internal/expression"
 	"github.com/floodgate-go/floodgate/policy/internal/words"
 )
 
-// doubtKey notes a key that requests may lack, a tier that a client can choose and a
-// route that may be unknown. A missing key is no error: its requests share a counter,
-// so that no client escapes the limit.
+// doubtKey notes a tier that a client can choose, and a key that requests may lack. A
+// missing key is no error: its requests share a counter, so that no client escapes the
+// limit.
 func (r *reader) doubtKey(m mapping, p *Policy) {
-	doubt := func(name string, e *expression.Expression, problem, hint string) {
-		r.doubt(m.given[name], fmt.Sprintf("%q: %s", words.Shorten(e.String()), problem), hint)
-	}
 	if name := p.Tier.Written(); name != "" {
-		doubt("tier", p.Tier, fmt.Sprintf("a client writes the %s itself, and so chooses its tier", name),
+		r.doubt(m.given["tier"], fmt.Sprintf("%q: a client writes the %s itself, and so chooses its tier", words.Shorten(p.Tier.String()), name),
 			"have the program say the tier with policy.WithTier, or read it from a header that your proxy sets for every request, and name the header in trusted-headers")
 	}
-	mayLack := p.Key != nil && p.Key.MayBeEmpty() && (p.Fallback == nil || p.Fallback.MayBeEmpty())
-	if mayLack && !m.has("missing") && !p.Key.Reads("route") {
-		doubt("key", p.Key, "all requests without it share one counter",
+	if p.Key.MayBeEmpty() && (p.Fallback == nil || p.Fallback.MayBeEmpty()) && !m.has("missing") {
+		r.doubt(m.given["key"], fmt.Sprintf("%q: all requests without it share one counter", words.Shorten(p.Key.String())),
 			"write fallback: ip to count them by address, or say what happens: missing: own-bucket if they shall share a counter, missing: reject to deny them with 400, missing: skip not to limit them")
-	}
-	for i, e := range []*expression.Expression{p.Key, p.Fallback} {
-		name := []string{"key", "fallback"}[i]
-		if e != nil && e.Reads("route") {
-			doubt(name, e, "the route is known only to policies that are mounted after routing", "mounted before it, all requests share one counter: write match.paths, or mount the policy on the routes")
-		}
-		if e != nil && e.Reads("param") {
-			doubt(name, e, "the parameters of a route are known only to policies that are mounted after routing", "mounted before it, the value is empty for all requests: mount the policy on the routes, or on the router if it routes first")
-		}
 	}
 }
 
@@ -95,7 +83,7 @@ func (r *reader) distinct(policies []*Policy) {
 			continue
 		}
 		names[p.Name] = p.at
-		if p.Denies() {
+		if p.HasDenyList() {
 			taken[p.DenyRule()] = p.denyAt
 		}
 		if len(p.Tiers) == 0 {
@@ -106,5 +94,8 @@ func (r *reader) distinct(policies []*Policy) {
 				take(p.TierRule(t.Name), t.at, "the counters of a tier are named after the policy and the tier: rename one of them")
 			}
 		}
+	}
+	if len(taken) > core.MaxRules {
+		r.bad(policies[0].at, fmt.Sprintf("%d policies and tiers: at most %d", len(taken), core.MaxRules), "")
 	}
 }

@@ -35,66 +35,18 @@ func (v value) place() Place {
 type reader struct {
 	errs    []Problem
 	doubts  []Problem // what is legal and probably a mistake
-	anchors map[string]ast.Node
-	nodes   int
-	spec    *Spec // what has been read so far
+	spec    *Spec     // what has been read so far
 	options Options
 }
 
 // bad notes a problem of a value.
 func (r *reader) bad(v value, problem, hint string) {
-	r.badAt(v, 0, 0, problem, hint)
+	r.errs = append(r.errs, Problem{v.place(), problem, hint})
 }
 
 // doubt notes that a value is legal and probably a mistake.
 func (r *reader) doubt(v value, problem, hint string) {
-	errs := r.errs
-	r.bad(v, problem, hint)
-	r.doubts, r.errs = append(r.doubts, r.errs[len(r.errs)-1]), errs
-}
-
-// badAt notes a problem at a place so many lines and columns after the beginning of
-// a value.
-func (r *reader) badAt(v value, lines, columns int, problem, hint string) {
-	at := v.place()
-	at.Line, at.Column = at.Line+lines, at.Column+columns
-	r.errs = append(r.errs, Problem{at, problem, hint})
-}
-
-// open returns the value behind an alias or an anchor. It returns false if it has
-// noted a problem, which does not quote the value: a password may begin like an
-// alias or a tag.
-func (r *reader) open(v value) (value, bool) {
-	for range boundedyaml.MaxDepth {
-		switch n := v.node.(type) {
-		case *ast.AnchorNode:
-			if r.anchors == nil {
-				r.anchors = map[string]ast.Node{}
-			}
-			r.anchors[n.Name.String()] = n.Value
-			v.node = n.Value
-		case *ast.AliasNode:
-			to, known := r.anchors[n.Value.String()]
-			if !known {
-				r.bad(v, "an alias (a value that begins with *): there is no anchor of its name before it", "text that begins with * stands in quotes")
-				return v, false
-			}
-			v.node = to
-		case *ast.TagNode:
-			r.bad(v, "a tag (a value that begins with !): tags are not used in policy files", "leave it out; text that begins with ! stands in quotes")
-			return v, false
-		default:
-			if r.nodes++; r.nodes > maxNodes {
-				if r.nodes == maxNodes+1 {
-					r.bad(v, fmt.Sprintf("more than %d values", maxNodes), "")
-				}
-				return v, false
-			}
-			return v, true
-		}
-	}
-	r.bad(v, "an alias that leads to itself", "")
-	return v, false
+	r.doubts = append(r.doubts, Problem{v.place(), problem, hint})
 }
 
 // describe describes a value for messages.
@@ -135,14 +87,6 @@ func isMapping(v value) bool {
 	return false
 }
 
-// quoted returns how many characters a value has before its text.
-func quoted(v value) int {
-	if tk := begin(v.node); tk != nil && (tk.Type == token.SingleQuoteType || tk.Type == token.DoubleQuoteType) {
-		return 1
-	}
-	return 0
-}
-
 func isInteger(v value) bool {
 	_, is := v.node.(*ast.IntegerNode)
 	return is
@@ -150,9 +94,6 @@ func isInteger(v value) bool {
 
 // MaxBytes is the size of the largest file, in bytes.
 const MaxBytes = 1 << 20
-
-// maxNodes is the most values of a file. Those of an alias count each time.
-const maxNodes = boundedyaml.MaxNodes
 
 // parse returns the file's only document.
 func (r *reader) parse(text []byte) (value, bool) {
@@ -191,7 +132,28 @@ func (r *reader) parse(text []byte) (value, bool) {
 		r.bad(value{node: docs[1].Body}, "a second document", "a policy file has one")
 		return value{}, false
 	}
+	var other indirect
+	if ast.Walk(&other, docs[0].Body); other.node != nil {
+		// The message does not quote the value: a password may begin like an alias or a tag.
+		r.bad(value{node: other.node}, "an anchor, an alias or a tag (a value that begins with &, * or !): a policy file has none", "write the value itself; text that begins so stands in quotes")
+		return value{}, false
+	}
 	return value{node: docs[0].Body}, true
+}
+
+// indirect finds the first anchor, alias or tag.
+type indirect struct{ node ast.Node }
+
+// Visit implements [ast.Visitor].
+func (i *indirect) Visit(n ast.Node) ast.Visitor {
+	switch n.(type) {
+	case *ast.AnchorNode, *ast.AliasNode, *ast.TagNode:
+		if i.node == nil {
+			i.node = n
+		}
+		return nil
+	}
+	return i
 }
 
 // invalidLine returns the first line that is not UTF-8 or has a character that YAML
@@ -260,10 +222,6 @@ type pair struct {
 
 // pairs returns the fields of a mapping, each name once.
 func (r *reader) pairs(v value, want string) ([]pair, bool) {
-	v, ok := r.open(v)
-	if !ok {
-		return nil, false
-	}
 	var nodes []*ast.MappingValueNode
 	switch n := v.node.(type) {
 	case *ast.MappingNode:

@@ -22,7 +22,7 @@ type Policy struct {
 	Headers  core.Headers
 	DryRun   bool
 	Wait     time.Duration          // how long a request may wait for its turn; 0: none waits
-	Exempt   []netip.Prefix         // addresses that the policy does not limit
+	Exempt   []netip.Prefix         // addresses that the policy does not apply to
 	Only     []netip.Prefix         // none: all; requests of all other addresses are denied
 	Deny     []netip.Prefix         // addresses whose requests are denied
 	Cost     *expression.Expression // nil: 1
@@ -33,8 +33,8 @@ type Policy struct {
 	Limits   []core.Limit           // without tiers
 	Tier     *expression.Expression // nil: policy.WithTier says it
 	Tiers    []Tier
-	Quotas   map[string]*Quotas // of single keys
-	InFlight *int64             // the most requests of a key that run at a time; nil: any number
+	Quotas   map[string]Quotas // of single keys
+	InFlight *int64            // the most requests of a key that run at a time; nil: any number
 
 	at, nameAt, keyAt, headersAt value
 	denyAt                       value // of the first of the fields only and deny
@@ -90,19 +90,17 @@ func (r *reader) policy(v value) (*Policy, bool) {
 			r.doubtCost(v, p.Cost)
 		}},
 		field{"on-denied", into(&p.Denied, r.denied)},
-		field{"key", into(&p.Key, r.expression(`an expression such as ip or header["x-api-key"]`, nil))},
-		field{"fallback", into(&p.Fallback, r.expression("an expression such as ip", nil))},
+		field{"key", into(&p.Key, r.expression(`an expression such as ip or header["x-api-key"]`, expression.Text))},
+		field{"fallback", into(&p.Fallback, r.expression("an expression such as ip", expression.Text))},
 		field{"missing", into(&p.Missing, choice(r, word[Missing]{"own-bucket", OwnBucket}, word[Missing]{"skip", Skip}, word[Missing]{"reject", Reject}))},
 		field{"limits", into(&p.Limits, r.limits)},
 		field{"in-flight", func(v value) {
-			n, ok := whole[int64](r, 0, inflight.MaxSlots)(v)
-			if p.InFlight = &n; ok && n == 0 {
-				r.doubt(v, "0: denies all requests", deniesAllHint)
-			}
+			n, _ := whole[int64](r, 0, inflight.MaxSlots)(v)
+			p.InFlight = &n
 		}},
-		field{"tier", into(&p.Tier, r.expression("an expression such as user", nil))},
+		field{"tier", into(&p.Tier, r.expression("an expression such as user", expression.Text))},
 		field{"tiers", into(&p.Tiers, r.tiers)},
-		field{"quotas", into(&p.Quotas, r.quotas)},
+		field{"quotas", func(value) {}}, // read when the limits are known
 	)
 	if ok {
 		r.endPolicy(m, p)
@@ -117,13 +115,6 @@ func (r *reader) endPolicy(m mapping, p *Policy) {
 		p.denyAt = m.given["deny"]
 	}
 	m.requires("it names the counters, and stands in logs", "name")
-	for _, prefix := range p.Deny {
-		for i, other := range [][]netip.Prefix{p.Exempt, p.Only} {
-			if slices.Contains(other, prefix) {
-				r.bad(m.given["deny"], fmt.Sprintf("%v: %s has it too", prefix, []string{"exempt", "only"}[i]), "leave it out of one of the two lists")
-			}
-		}
-	}
 	const noKey, noKeyHint = "there is no key that could be missing", "without a key all requests share one counter"
 	m.needs("fallback", "key", noKey, noKeyHint)
 	m.needs("missing", "key", noKey, noKeyHint)
@@ -135,8 +126,10 @@ func (r *reader) endPolicy(m mapping, p *Policy) {
 	if m.one([]string{"limits", "tiers"}, "", missing, "want "+limitsWant) {
 		m.needs("tier", "tiers", "there are no tiers to choose from", "")
 	}
+	if m.has("quotas") {
+		r.quotas(m.given["quotas"], p)
+	}
 	r.doubtKey(m, p)
-	r.endQuotas(p, m.given["quotas"])
 	if m.has("tiers") && !m.has("limits") && !m.has("tier") && !r.options.Tier {
 		r.bad(m.given["tiers"], "nothing says which tier a request is of", "write the expression tier, or have the program give policy.WithTier")
 	}
@@ -150,36 +143,32 @@ func (r *reader) endPolicy(m mapping, p *Policy) {
 	if p.InFlight != nil && store.Redis == nil {
 		r.bad(p.at, "in-flight: only a store in Redis keeps slots", "count in Redis, or write counting: local")
 	}
-	for _, l := range p.allLimits() {
+	for _, l := range slices.Concat(p.limitSets()...) {
 		if problem, hint := store.serves(l); problem != "" {
 			r.bad(p.at, problem, hint)
 		}
 	}
 }
 
-// allLimits returns the policy's limits, or those of all its tiers.
-func (p *Policy) allLimits() []core.Limit {
-	all := slices.Clone(p.Limits)
+// limitSets returns the policy's limits, and those of each of its tiers.
+func (p *Policy) limitSets() [][]core.Limit {
+	all := [][]core.Limit{p.Limits}
 	for _, t := range p.Tiers {
-		all = append(all, t.Limits...)
+		all = append(all, t.Limits)
 	}
 	return all
 }
 
 // cost reads what a request is worth: a number, or an expression.
 func (r *reader) cost(v value) (*expression.Expression, bool) {
-	opened, ok := r.open(v)
-	if !ok {
-		return nil, false
-	}
-	if !isInteger(opened) {
-		return r.expression("a whole number of hits, or an expression that is one", (*expression.Expression).MayBeNumber)(v)
+	if !isInteger(v) {
+		return r.expression("a whole number of hits, or an expression that is one", expression.Number)(v)
 	}
 	n, ok := whole[int64](r, 0, core.MaxQuota)(v)
 	if !ok {
 		return nil, false
 	}
-	constant, _ := expression.Compile(fmt.Sprint(n), r.spec.Sources)
+	constant, _ := expression.Compile(fmt.Sprint(n), r.spec.Sources, expression.Number)
 	return constant, true
 }
 
@@ -187,7 +176,7 @@ func (r *reader) match(v value) (m Match, ok bool) {
 	_, ok = r.fields(v, "a mapping with methods, paths and when",
 		field{"methods", into(&m.Methods, list(r, 50, "a list of methods such as GET", r.method, func(s string) string { return s }))},
 		field{"paths", into(&m.Paths, list(r, 1000, "a list of paths such as /users/*", r.path, nil))},
-		field{"when", into(&m.When, r.expression("an expression that is true or false", (*expression.Expression).MayBeBool))},
+		field{"when", into(&m.When, r.expression("an expression that is true or false", expression.Bool))},
 	)
 	return m, ok
 }
@@ -210,46 +199,20 @@ func (m *Match) Patterns() string {
 	return strings.Join(texts, ", ")
 }
 
-// Listed is the result of the lists exempt, only and deny for an address.
-type Listed uint8
+// Exempts reports whether the list exempt has an address.
+func (p *Policy) Exempts(a netip.Addr) bool { return contain(p.Exempt, a) }
 
-// The values of Listed.
-const (
-	Unlisted   Listed = iota // the policy applies to its requests
-	Exempted                 // the policy does not limit its requests
-	DenyListed               // its requests are denied
-)
+// HasDenyList reports whether the policy has a list that denies addresses.
+func (p *Policy) HasDenyList() bool { return len(p.Only)+len(p.Deny) > 0 }
 
-// HasLists reports whether the policy has one of the lists exempt, only and deny.
-func (p *Policy) HasLists() bool { return len(p.Exempt)+len(p.Only)+len(p.Deny) > 0 }
-
-// Denies reports whether the policy has a list that denies addresses.
-func (p *Policy) Denies() bool { return len(p.Only)+len(p.Deny) > 0 }
-
-// Lists returns what the lists say of an address. An address that only does not
-// have is denied, and so is the invalid address, which no list has. Of exempt and
-// deny, the longest prefix that contains the address decides.
-func (p *Policy) Lists(a netip.Addr) Listed {
-	exempt, deny := longest(p.Exempt, a), longest(p.Deny, a)
-	switch {
-	case len(p.Only) > 0 && longest(p.Only, a) < 0, deny > exempt:
-		return DenyListed
-	case exempt > deny:
-		return Exempted
-	}
-	return Unlisted
+// Denies reports whether the lists only and deny deny an address. No list has the
+// invalid address.
+func (p *Policy) Denies(a netip.Addr) bool {
+	return !p.Exempts(a) && (contain(p.Deny, a) || len(p.Only) > 0 && !contain(p.Only, a))
 }
 
-// longest returns the length of the longest prefix that contains an address, -1 if
-// none does.
-func longest(list []netip.Prefix, a netip.Addr) int {
-	bits := -1
-	for _, p := range list {
-		if p.Bits() > bits && p.Contains(a) {
-			bits = p.Bits()
-		}
-	}
-	return bits
+func contain(list []netip.Prefix, a netip.Addr) bool {
+	return slices.ContainsFunc(list, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
 func (r *reader) denied(v value) (Denied, bool) {
@@ -296,8 +259,7 @@ func (r *reader) headers(v value) (core.Headers, bool) {
 	var h core.Headers
 	for _, item := range items {
 		got, ok := form(item)
-		opened, _ := r.open(item)
-		text := kindText(opened.node)
+		text := kindText(item.node)
 		switch {
 		case !ok:
 		case got == core.HeadersOff && len(items) > 1:

@@ -72,19 +72,17 @@ var where = map[string]struct {
 	"local":     {"{local: %s, policies: [{name: a, limits: 1/s}]}", nil},
 	"policy":    {"{store: {redis: {address: 'a:1'}}, policies: [%s]}", map[string]string{"name": "a", "limits": "1/s"}},
 	"match":     {"{policies: [{name: a, limits: 1/s, match: %s}]}", nil},
-	"limit":     {"{policies: [{name: a, limits: %s}]}", map[string]string{"quota": "10", "window": "1m"}},
+	"limit":     {"{policies: [{name: a, limits: %s}]}", map[string]string{"maximumRequests": "10", "timePeriodInMilliseconds": "1"}},
 	"on-denied": {"{policies: [{name: a, limits: 1/s, on-denied: %s}]}", map[string]string{"status": "500", "body": "no"}},
 }
 
 // fieldNeeds are the fields that others need in addition, or that they exclude ("").
 var fieldNeeds = map[string]map[string]string{
 	"store.memcached": {"redis": ""}, "store.synced": {"redis": ""}, "synced.postgres": {"redis": ""},
-	"policy.tiers": {"limits": ""},
-	"policy.tier":  {"limits": "", "tiers": "{default: 1/s}"}, "rule.tier": {"limits": "", "tiers": "{default: 1/s}"},
+	"policy.tiers":    {"limits": ""},
+	"policy.tier":     {"limits": "", "tiers": "{default: 1/s}"},
 	"policy.fallback": {"key": "path"}, "policy.missing": {"key": "path"},
-	"policy.quotas":         {"key": "path"},
-	"limit.maximumRequests": {"quota": "", "window": "", "timePeriodInMilliseconds": "5"}, "limit.timePeriodInMilliseconds": {"quota": "", "window": "", "maximumRequests": "5"},
-	"limit.burst": {"algorithm": "token_bucket"}, "limit.precision": {"algorithm": "bucketed_window"}, "limit.zone": {"window": "day"},
+	"policy.quotas": {"key": "path"},
 }
 
 // fileWith returns a file in which a field of a mapping has a value, or lacks if the
@@ -144,7 +142,8 @@ func TestTheSchemaHasEveryField(t *testing.T) {
 	}
 }
 
-// The schema rejects a field that is not there and a value of another type, and so does Read.
+// The schema takes each example. It rejects a field that is not there and a value of
+// another type, and so does Read.
 func TestTheSchemaChecksFieldsAndTypes(t *testing.T) {
 	text, err := os.ReadFile("../../schema.json")
 	if err != nil {
@@ -175,6 +174,11 @@ func TestTheSchemaChecksFieldsAndTypes(t *testing.T) {
 			file := fileWith(t, f.section, name, value)
 			if _, problems := Read([]byte(file), Options{Tier: true}); len(problems) == 0 || problems[0].Line == 0 || !rejected(file) {
 				t.Errorf("%s is taken: %v", file, problems)
+			}
+		}
+		for _, example := range f.Examples {
+			if file := fileWith(t, f.section, f.name, string(example)); rejected(file) {
+				t.Errorf("the schema rejects %s", file)
 			}
 		}
 	}
@@ -273,33 +277,4 @@ func dump(spec *Spec) string {
 	}
 	write(reflect.ValueOf(spec))
 	return b.String()
-}
-
-func TestTheLargestFile(t *testing.T) {
-	text := "policies: [{name: a, limits: 1/s}] #"
-	text += strings.Repeat("x", MaxBytes-len(text))
-	if got := readText(text); got != "" {
-		t.Error(got)
-	}
-	if got := readText(text + "x"); !strings.HasPrefix(got, "0:0: has more than 1048576 bytes") {
-		t.Error(got)
-	}
-}
-
-// An alias is the value of its own anchor, and a message names the field from the
-// beginning of the file.
-func TestAliasesAndFields(t *testing.T) {
-	spec := readFine(t, "policies: [{name: a, limits: &one 1/s}, {name: b, limits: &two 2/s}, {name: c, limits: *one}, {name: d, limits: *two}]")
-	for i, want := range []int64{1, 2, 1, 2} {
-		if got := spec.Policies[i].Limits[0].Quota; got != want {
-			t.Errorf("policy %d has a quota of %d, want %d", i, got, want)
-		}
-	}
-	for text, want := range map[string]string{
-		"policies: [{name: a, limits: {quota: x, window: 1s}}]": "policies[0].limits.quota", "name: [a]\npolicies: [{name: a, limits: 1/s}]": "name",
-	} {
-		if _, problems := Read([]byte(text), Options{}); len(problems) != 1 || problems[0].Field != want {
-			t.Errorf("%s: %+v, want the field %s", text, problems, want)
-		}
-	}
 }

@@ -22,13 +22,12 @@ import (
 // Store is the shared store of a file: exactly one of Redis, Memcached and
 // Synced is not nil.
 type Store struct {
-	at              value
-	Redis           *Redis
-	Memcached       *Memcached
-	Synced          *Synced
-	OnFailure       resilient.Mode
-	Instances       int
-	RememberDenials bool
+	at        value
+	Redis     *Redis
+	Memcached *Memcached
+	Synced    *Synced
+	OnFailure resilient.Mode
+	Instances int
 }
 
 // Redis is a Redis server or a cluster.
@@ -77,21 +76,20 @@ func (s *Store) At() Place { return s.at.place() }
 func (s *Postgres) At() Place { return s.at.place() }
 
 func (r *reader) store(v value) (*Store, bool) {
-	s := &Store{at: v, Instances: 1, RememberDenials: true}
+	s := &Store{at: v, Instances: 1}
 	m, ok := r.fields(v, "a mapping with redis, memcached or synced",
 		field{"redis", into(&s.Redis, r.redis)},
 		field{"memcached", into(&s.Memcached, r.memcached)},
 		field{"synced", into(&s.Synced, r.synced)},
 		field{"on-failure", into(&s.OnFailure, choice(r, word[resilient.Mode]{"local", resilient.Local}, word[resilient.Mode]{"fail-open", resilient.FailOpen}, word[resilient.Mode]{"fail-closed", resilient.FailClosed}))},
 		field{"instances", into(&s.Instances, whole(r, 1, resilient.MaxInstances))},
-		field{"remember-denials", into(&s.RememberDenials, r.boolean)},
 	)
 	switch {
 	case !ok, !m.one([]string{"redis", "memcached", "synced"}, "a file has one store", "names no store", "want redis, memcached or synced"):
 	case m.has("instances") && s.OnFailure != resilient.Local:
 		r.bad(m.given["instances"], "only on-failure: local divides the limits by it", "leave it out")
 	case m.has("synced"):
-		for _, name := range []string{"on-failure", "instances", "remember-denials"} {
+		for _, name := range []string{"on-failure", "instances"} {
 			if m.has(name) {
 				r.bad(m.given[name], "a synced store counts in the process anyway", "leave it out")
 			}
@@ -231,22 +229,17 @@ var variable = regexp.MustCompile(`^\$(\{[A-Za-z_][A-Za-z0-9_]*\}|[A-Za-z_][A-Za
 func (r *reader) secret(v value) (Secret, bool) {
 	const want = "text, {env: NAME} or {file: PATH}"
 	s := Secret{at: v}
-	opened, ok := r.open(v)
-	if !ok {
-		return s, false
-	}
-	if isMapping(opened) {
-		s.at = opened
-		m, ok := r.fields(opened, want,
+	if isMapping(v) {
+		m, ok := r.fields(v, want,
 			field{"env", into(&s.Env, r.wanted("the name of a variable"))},
 			field{"file", into(&s.File, r.wanted("the path of a file"))},
 		)
 		return s, m.one([]string{"env", "file"}, "a secret is in one place", "names no place", "want env or file") && ok
 	}
-	s.Word = kindText(opened.node)
+	s.Word = kindText(v.node)
 	switch {
-	case isList(opened) || isNull(opened.node):
-		r.bad(v, describe(opened.node)+": want "+want, "")
+	case isList(v) || isNull(v.node):
+		r.bad(v, describe(v.node)+": want "+want, "")
 	case s.Word == "":
 		r.bad(v, "is not text: want "+want, "put text that looks like something else in quotes")
 	case variable.MatchString(s.Word):

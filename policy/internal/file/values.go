@@ -1,6 +1,7 @@
 package file
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"regexp"
@@ -54,14 +55,10 @@ func (r *reader) fields(v value, want string, known ...field) (mapping, bool) {
 	return m, ok
 }
 
-// elsewhere has fields that stand in another place, and names that MuleSoft has for them.
+// elsewhere has what to write in place of fields that limits text has, and of MuleSoft's.
 var elsewhere = map[string]string{
-	"path":                     "write match: {paths: [/api/**]}",
-	"method":                   "write match: {methods: [GET, POST]}",
-	"paths":                    "write match: {paths: [/api/**]}",
-	"methods":                  "write match: {methods: [GET, POST]}",
-	"quota":                    "write limits: {quota: 100, window: 1h}, or limits: 100/h",
-	"window":                   "write limits: {quota: 100, window: 1h}, or limits: 100/h",
+	"quota":                    "write limits: 100/h",
+	"window":                   "write limits: 100/h",
 	"maximumRequests":          "write limits: {maximumRequests: 3, timePeriodInMilliseconds: 6000}",
 	"timePeriodInMilliseconds": "write limits: {maximumRequests: 3, timePeriodInMilliseconds: 6000}",
 	"keySelector":              "write key",
@@ -76,13 +73,7 @@ func (r *reader) unknown(p pair, known []field) {
 	for i, f := range known {
 		names[i] = f.name
 	}
-	hint := elsewhere[p.name]
-	if hint == "" {
-		hint = words.Nearest(p.name, names)
-	}
-	if hint == "" {
-		hint = "the fields here are " + strings.Join(names, ", ")
-	}
+	hint := cmp.Or(elsewhere[p.name], "the fields here are "+strings.Join(names, ", "))
 	r.bad(value{p.key, p.value.path}, "there is no such field", hint)
 }
 
@@ -126,10 +117,6 @@ func (m mapping) one(names []string, severalHint, missing, missingHint string) b
 
 // text reads a text that is not empty.
 func (r *reader) text(v value, want string) (string, bool) {
-	v, ok := r.open(v)
-	if !ok {
-		return "", false
-	}
 	var s string
 	switch n := v.node.(type) {
 	case *ast.StringNode:
@@ -233,13 +220,10 @@ func choice[V any](r *reader, all ...word[V]) func(value) (V, bool) {
 	last := len(texts) - 1
 	want := "want " + strings.Join(texts[:last], ", ") + " or " + texts[last]
 	return func(v value) (means V, ok bool) {
-		if v, ok = r.open(v); !ok {
-			return means, false
-		}
 		text := kindText(v.node)
 		i := slices.Index(texts, text)
 		if i < 0 {
-			r.bad(v, describe(v.node)+": "+want, words.Nearest(text, texts))
+			r.bad(v, describe(v.node)+": "+want, "")
 			return means, false
 		}
 		return all[i].means, true
@@ -250,10 +234,6 @@ func choice[V any](r *reader, all ...word[V]) func(value) (V, bool) {
 func whole[N int | int64](r *reader, least, most N) func(value) (N, bool) {
 	want := fmt.Sprintf("want a whole number from %d to %d", least, most)
 	return func(v value) (N, bool) {
-		v, ok := r.open(v)
-		if !ok {
-			return 0, false
-		}
 		text := describe(v.node)
 		if n, is := v.node.(*ast.IntegerNode); is {
 			text = n.Token.Value
@@ -267,10 +247,6 @@ func whole[N int | int64](r *reader, least, most N) func(value) (N, bool) {
 }
 
 func (r *reader) boolean(v value) (is, ok bool) {
-	v, ok = r.open(v)
-	if !ok {
-		return false, false
-	}
 	n, ok := v.node.(*ast.BoolNode)
 	if !ok {
 		r.bad(v, describe(v.node)+": want true or false", "")
@@ -282,34 +258,30 @@ func (r *reader) boolean(v value) (is, ok bool) {
 // items returns the values of a list of at least one and at most so many values. If alone
 // is true, any other value is the only item.
 func (r *reader) items(v value, most int, want string, alone bool) []value {
-	opened, ok := r.open(v)
-	if !ok {
-		return nil
-	}
-	n, ok := opened.node.(*ast.SequenceNode)
+	n, ok := v.node.(*ast.SequenceNode)
 	switch {
 	case !ok && alone:
 		return []value{v}
 	case !ok:
 		hint := ""
-		if isMapping(opened) {
+		if isMapping(v) {
 			hint = "begin each item of the list with a dash and a space, as in - name: api"
 		}
-		r.bad(opened, describe(opened.node)+": want "+want, hint)
+		r.bad(v, describe(v.node)+": want "+want, hint)
 		return nil
 	case len(n.Values) == 0:
 		if what, plain := strings.CutPrefix(want, "a list of "); plain {
 			want = fmt.Sprintf("1 to %d %s", most, what)
 		}
-		r.bad(opened, "the list is empty: want "+want, "")
+		r.bad(v, "the list is empty: want "+want, "")
 		return nil
 	case len(n.Values) > most:
-		r.bad(opened, fmt.Sprintf("a list of %d: want %s, 1 to %d", len(n.Values), want, most), "")
+		r.bad(v, fmt.Sprintf("a list of %d: want %s, 1 to %d", len(n.Values), want, most), "")
 		return nil
 	}
 	values := make([]value, len(n.Values))
 	for i, e := range n.Values {
-		values[i] = value{e, fmt.Sprintf("%s[%d]", opened.path, i)}
+		values[i] = value{e, fmt.Sprintf("%s[%d]", v.path, i)}
 	}
 	return values
 }
@@ -337,54 +309,31 @@ func list[V any](r *reader, most int, want string, read func(value) (V, bool), k
 
 // duration returns what reads a length of time as limits text writes it: 500ms, 6s, 2h.
 func (r *reader) duration(want string) func(value) (time.Duration, bool) {
-	return func(v value) (time.Duration, bool) { return r.length(v, want, false) }
-}
-
-// length reads a duration or, if months is true, the word month.
-func (r *reader) length(v value, want string, months bool) (time.Duration, bool) {
-	text, ok := r.text(v, want)
-	if !ok {
-		return 0, false
-	}
-	if !strings.ContainsAny(text, " ,/\t\n") {
-		if limits, err := core.ParseLimits("1/" + text); err == nil && len(limits) == 1 {
-			switch isMonth := limits[0].Zone != nil; {
-			case !isMonth:
+	return func(v value) (time.Duration, bool) {
+		text, ok := r.text(v, want)
+		if !ok {
+			return 0, false
+		}
+		if !strings.ContainsAny(text, " ,/\t\n") {
+			if limits, err := core.ParseLimits("1/" + text); err == nil && limits[0].Zone == nil {
 				return limits[0].Window, true
-			case months:
-				return month, true
 			}
 		}
+		r.bad(v, fmt.Sprintf("%q: want %s", words.Shown(text), want), "units are ms, s, m, h, d and w; 366 days at most")
+		return 0, false
 	}
-	r.bad(v, fmt.Sprintf("%q: want %s", words.Shown(text), want), "units are ms, s, m, h, d and w; 366 days at most")
-	return 0, false
 }
 
-// expression returns what reads an expression; may is asked about the type of its values.
-func (r *reader) expression(want string, may func(e *expression.Expression) bool) func(value) (*expression.Expression, bool) {
+// expression returns what reads an expression of a kind.
+func (r *reader) expression(want string, kind expression.Kind) func(value) (*expression.Expression, bool) {
 	return func(v value) (*expression.Expression, bool) {
 		text, ok := r.text(v, want)
 		if !ok {
 			return nil, false
 		}
-		e, bad := expression.Compile(text, r.spec.Sources)
+		e, bad := expression.Compile(text, r.spec.Sources, kind)
 		if bad != nil {
-			opened, _ := r.open(v)
-			lines, columns := bad.Line, bad.Column
-			_, block := opened.node.(*ast.LiteralNode)
-			switch {
-			case block: // its text begins in the line after | or >
-				lines, columns = lines+1, 0
-			case lines == 0 && !strings.Contains(text, "\n"):
-				columns += quoted(opened)
-			default:
-				columns = 0
-			}
-			r.badAt(opened, lines, columns, bad.Problem, bad.Hint)
-			return nil, false
-		}
-		if may != nil && !may(e) {
-			r.bad(v, fmt.Sprintf("%q is %s: want %s", words.Shorten(text), e.Kind(), want), "")
+			r.bad(v, bad.Problem, cmp.Or(bad.Hint, "want "+want))
 			return nil, false
 		}
 		return e, true

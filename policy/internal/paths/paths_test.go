@@ -22,43 +22,6 @@ type routed struct {
 
 func (r routed) Route() string { return r.route }
 
-// respelled is a request whose path a middleware has changed in one spelling only.
-type respelled struct {
-	core.Request
-	escaped, decoded, route string
-}
-
-func (r respelled) EscapedPath() string { return r.escaped }
-func (r respelled) Path() string        { return r.decoded }
-func (r respelled) Route() string       { return r.route }
-
-// Both spellings of a path are compared, if they differ, and none besides.
-func TestBothSpellingsOfAPath(t *testing.T) {
-	for _, c := range []struct {
-		request respelled
-		yes, no []string
-	}{
-		{respelled{escaped: "/a", decoded: "/b"}, []string{"/a", "/b"}, []string{"/c", "/"}},
-		{respelled{escaped: "/a", decoded: "/a"}, []string{"/a"}, []string{"/b", "/"}},
-		{respelled{decoded: "/b"}, []string{"/b"}, []string{"/a", "/"}},
-		{respelled{escaped: "/files1", decoded: "/files2", route: "/files*"}, []string{"/files/1", "/files/2", "/files1", "/files2"}, []string{"/files/3", "/"}},
-		{respelled{escaped: "/x", decoded: "/files2", route: "/files*"}, []string{"/files/2", "/x"}, []string{"/files/1", "/"}},
-		{respelled{escaped: "/files1", decoded: "/x", route: "/files*"}, []string{"/files/1", "/x"}, []string{"/files/2", "/"}},
-	} {
-		for want, patterns := range map[bool][]string{true: c.yes, false: c.no} {
-			for _, text := range patterns {
-				p, problem, _ := Parse(text)
-				if problem != "" {
-					t.Fatal(problem)
-				}
-				if got := Of(c.request).Matches([]Pattern{p}); got != want {
-					t.Errorf("%q, %q of route %q: %s matches: %t, want %t", c.request.escaped, c.request.decoded, c.request.route, text, got, want)
-				}
-			}
-		}
-	}
-}
-
 func TestReadingsOfAPath(t *testing.T) {
 	for _, c := range []struct {
 		pattern string
@@ -218,26 +181,6 @@ func TestAPatternIsReadOrRefused(t *testing.T) {
 	}
 }
 
-// A parameter that may be missing is the only one that matches nothing.
-func TestHowManySegmentsAPatternMatches(t *testing.T) {
-	for text, want := range map[string]string{ // for each number of segments from 0: y or n
-		"/": "ynnn", "/{$}": "ynnn", "/**": "yyyy", "/{rest...}": "yyyy", "/*rest": "yyyy",
-		"/*": "nynn", "/{id}": "nynn", "/:id": "nynn", "/:ids": "nynn", "/:id?": "yynn",
-		"/x/*": "nnyn", "/x/**": "nyyy", "/x/:id?": "nyyn", "/x/{$}": "nynn", "/*/**": "nyyy",
-	} {
-		p, problem, _ := Parse(text)
-		if problem != "" {
-			t.Fatal(text, problem)
-		}
-		for n, w := range want {
-			path := strings.Repeat("/x", n)
-			if got := p.matches(readAll(path)); got != (w == 'y') {
-				t.Errorf("%s matches %q: %t", text, path, got)
-			}
-		}
-	}
-}
-
 // spelled is a request of which a middleware has changed one spelling of the path.
 type spelled struct {
 	core.Request
@@ -322,32 +265,6 @@ func TestTheBoundsOfAPath(t *testing.T) {
 	}
 }
 
-// decode undoes one round of what url.PathEscape does, and keeps what is no escape.
-func TestDecode(t *testing.T) {
-	const digits, capitals = "0123456789abcdef", "0123456789ABCDEF"
-	for c := range 256 {
-		for _, set := range []string{digits, capitals} {
-			for _, text := range []string{"%s", "x%s", "%sx"} {
-				escaped := strings.Replace(text, "%s", "%"+string(set[c>>4])+string(set[c&15]), 1)
-				if got, want := decode(escaped), strings.Replace(text, "%s", string([]byte{byte(c)}), 1); got != want {
-					t.Errorf("%s becomes %q, want %q", escaped, got, want)
-				}
-			}
-		}
-		if escape := "%" + string([]byte{byte(c), '0'}); !strings.ContainsRune("0123456789abcdefABCDEF", rune(c)) && c != '%' && c != '+' && decode(escape) != escape {
-			t.Errorf("%q becomes %q", escape, decode(escape))
-		}
-	}
-	for _, text := range []string{"%", "%4", "x%", "x%4", "%g0", "%0g", "%%"} {
-		if got := decode(text); got != text {
-			t.Errorf("%q becomes %q", text, got)
-		}
-	}
-	if got := decode("a+b%2B"); got != "a b+" {
-		t.Errorf("%q", got)
-	}
-}
-
 // allReadings returns all ways in which routers may read an odd path: segments that
 // are empty or a dot are kept or dropped, and each slash inside a segment separates
 // two segments or does not.
@@ -428,15 +345,6 @@ func TestLongPatternsAndOddPaths(t *testing.T) {
 		path := append(slices.Repeat([]segment{{text: "a"}}, n), segment{})
 		if !p.matchesOdd(path) || p.matchesOdd(path[1:]) || p.matchesOdd(append(path, segment{text: "a"})) {
 			t.Errorf("%d segments: want a match of the path of as many segments only", n)
-		}
-	}
-}
-
-// A wildcard of a router without a name would match a segment that may be missing.
-func TestAParameterWithoutAName(t *testing.T) {
-	for text, want := range map[string]bool{"/:?": false, "/:": false, "/:a?": true, "/:a": true, "/a/:?": false, "/?": false} {
-		if _, problem, _ := Parse(text); (problem == "") != want {
-			t.Errorf("%s: %q", text, problem)
 		}
 	}
 }

@@ -53,18 +53,6 @@ func TestDuration(t *testing.T) {
 	}
 }
 
-func TestNearest(t *testing.T) {
-	words := []string{"limits", "match", "key", "id"}
-	for text, want := range map[string]string{
-		"limit": "did you mean limits?", "LIMITS": "did you mean limits?", "mtach": "did you mean match?",
-		"kye": "", "zzzzzz": "", "": "", "i": "", strings.Repeat("limits", 7): "",
-	} {
-		if got := Nearest(text, words); got != want {
-			t.Errorf("%q: %q, want %q", text, got, want)
-		}
-	}
-}
-
 func TestShown(t *testing.T) {
 	for s, want := range map[string]string{
 		"": "", "redis:6379": "redis:6379", "redis://h:1/0": "redis://h:1/0", "a ? b : c": "a ? b : c",

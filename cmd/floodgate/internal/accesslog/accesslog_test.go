@@ -180,14 +180,6 @@ func gzipped(t *testing.T, text string) []byte {
 	return b.Bytes()
 }
 
-func TestAStatusIsANumber(t *testing.T) {
-	for text, want := range map[string]error{"-": nil, "200": nil, "1e2": accesslog.ErrFormat} {
-		if _, err := accesslog.Parse(`h - - [20/Nov/2026:13:55:36 +0000] "GET / HTTP/1.1" `+text+` 5`, nil); !errors.Is(err, want) {
-			t.Errorf("%q: %v, want %v", text, err, want)
-		}
-	}
-}
-
 // A number is a time in seconds, milliseconds, microseconds or nanoseconds, told
 // apart by its size.
 func TestTheUnitsOfATime(t *testing.T) {

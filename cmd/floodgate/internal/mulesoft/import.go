@@ -235,7 +235,7 @@ func (t *translation) rateLimiting(n ast.Node, path string) (body string) {
 	} else {
 		t.list(fields["rateLimits"], join(path, "rateLimits"), func(n ast.Node, path string) {
 			if limit := t.mapping(n, path, "maximumRequests", "timePeriodInMilliseconds"); limit != nil {
-				body += t.limit(n, limit, path, core.FixedWindow)
+				body += fmt.Sprintf("      - {maximumRequests: %d, timePeriodInMilliseconds: %d}\n", t.whole(n, limit, path, "maximumRequests"), t.whole(n, limit, path, "timePeriodInMilliseconds"))
 			}
 		})
 	}
@@ -253,10 +253,11 @@ func (t *translation) spikeControl(n ast.Node, path string) string {
 		return ""
 	}
 	algorithm := core.SlidingLog
-	if t.whole(n, fields, path, "maximumRequests") > core.MaxLogQuota {
+	quota := t.whole(n, fields, path, "maximumRequests")
+	if quota > core.MaxLogQuota {
 		algorithm = core.SlidingWindow
 	}
-	body := "    limits:\n" + t.limit(n, fields, path, algorithm)
+	body := fmt.Sprintf("    limits: %d/%dms %v\n", quota, t.whole(n, fields, path, "timePeriodInMilliseconds"), algorithm)
 	if fields["delayAttempts"] != nil {
 		attempts, delay := t.whole(n, fields, path, "delayAttempts"), t.whole(n, fields, path, "delayTimeInMillis")
 		if wait := float64(attempts) * float64(delay); wait > 0 {
@@ -264,11 +265,6 @@ func (t *translation) spikeControl(n ast.Node, path string) string {
 		}
 	}
 	return body + t.headers(fields, path) + "    counting: local\n"
-}
-
-func (t *translation) limit(n ast.Node, fields map[string]ast.Node, path string, a core.Algorithm) string {
-	return fmt.Sprintf("      - {maximumRequests: %d, timePeriodInMilliseconds: %d, algorithm: %v}\n",
-		t.whole(n, fields, path, "maximumRequests"), t.whole(n, fields, path, "timePeriodInMilliseconds"), a)
 }
 
 func (t *translation) headers(fields map[string]ast.Node, path string) string {

@@ -125,7 +125,7 @@ const (
 	spike = "policyRef: {name: spike-control-flex}, config: {maximumRequests: 1, timePeriodInMilliseconds: 1000"
 
 	head   = "# Written by floodgate import.\n"
-	limits = "    limits:\n      - {maximumRequests: 3, timePeriodInMilliseconds: 6000, algorithm: fixed_window}\n"
+	limits = "    limits:\n      - {maximumRequests: 3, timePeriodInMilliseconds: 6000}\n"
 )
 
 func TestWhatIsWritten(t *testing.T) {
@@ -142,8 +142,8 @@ func TestWhatIsWritten(t *testing.T) {
 		"another one":     {flex + "  keySelector: \"#[attributes.queryParam['customIdentifier']]\"\n", "  - name: rate-limit\n    key: \"#[attributes.queryParam['customIdentifier']]\"\n" + key + local},
 		"all replicas":    {strings.Replace(flex, "false", "true", 1), "# clusterizable: add the field store. Without it, each process counts by itself.\npolicies:\n  - name: rate-limit\n" + limits},
 		"by default":      {strings.Replace(flex, "  clusterizable: false\n", "", 1), "# clusterizable: add the field store. Without it, each process counts by itself.\npolicies:\n  - name: rate-limit\n" + limits},
-		"spike control":   {"[{" + spike + ", delayTimeInMillis: 250, delayAttempts: 2, exposeHeaders: true}}]", "  - name: spike-control\n    limits:\n      - {maximumRequests: 1, timePeriodInMilliseconds: 1000, algorithm: sliding_log}\n    wait: 500ms\n    headers: x-milliseconds\n" + local},
-		"a large spike":   {"{" + strings.Replace(spike, ": 1,", ": 10001,", 1) + "}}", "  - name: spike-control\n    limits:\n      - {maximumRequests: 10001, timePeriodInMilliseconds: 1000, algorithm: sliding_window}\n" + local},
+		"spike control":   {"[{" + spike + ", delayTimeInMillis: 250, delayAttempts: 2, exposeHeaders: true}}]", "  - name: spike-control\n    limits: 1/1000ms sliding_log\n    wait: 500ms\n    headers: x-milliseconds\n" + local},
+		"a large spike":   {"{" + strings.Replace(spike, ": 1,", ": 10001,", 1) + "}}", "  - name: spike-control\n    limits: 10001/1000ms sliding_window\n" + local},
 		"a binding":       {"kind: PolicyBinding\nmetadata: {name: per method ü}\nspec: {targetRef: {name: shop}, order: 1, " + spike + "}}", "  - name: per-method--\n"},
 		"a long name":     {"metadata: {name: " + strings.Repeat("n", 60) + "}\nspec: {" + spike + "}}", "  - name: " + strings.Repeat("n", 40) + "\n"},
 		"an API":          {"kind: ApiInstance\nmetadata: {name: shop}\nspec:\n  address: http://0.0.0.0:8080\n  policies: [{" + spike + "}}, {" + spike + "}}]", "  - name: spike-control-2\n"},

@@ -3,18 +3,12 @@ package replay_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
 	"time"
 
-	"go.uber.org/goleak"
-
-	"github.com/floodgate-go/floodgate/cmd/floodgate/internal/accesslog"
 	"github.com/floodgate-go/floodgate/cmd/floodgate/internal/replay"
 	"github.com/floodgate-go/floodgate/policy"
 )
@@ -69,139 +63,6 @@ func TestWhatEndsAReplay(t *testing.T) {
 	cancel()
 	if err := r.Run(ctx, "log", strings.NewReader(strings.Repeat(line(0, "a", "GET /"), 10_000))); !errors.Is(err, context.Canceled) {
 		t.Errorf("a replay that is interrupted: %v", err)
-	}
-}
-
-// A log of which no line can be read is an error, wherever it is among the logs and
-// whatever is wrong with the others.
-func TestALogWithoutALine(t *testing.T) {
-	r, err := replay.New(config("policies: [{name: a, limits: 9/h}]"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close() //nolint:errcheck // its counters are in memory
-	for _, c := range []struct{ text, want string }{
-		{line(0, "a", "GET /") + "wrong\nwrong\n", "<nil>"}, {"", "<nil>"}, {"\n\n", "<nil>"}, {line(0, "a", "GET /"), "<nil>"},
-		{"wrong\nwrong\nwrong\n", `log: none of its lines (3) is a line of an access log: line 1, "wrong", is neither in the common or combined format nor JSON (want ` + accesslog.Formats + ")"},
-		{"wrong\n", `log: none of its lines (1) is a line of an access log: line 1, "wrong", is neither in the common or combined format nor JSON (want ` + accesslog.Formats + ")"},
-		{"wrong\n" + line(0, "a", "GET /"), "<nil>"},
-		{"\n" + strings.Repeat("é", 101) + "\nwrong\n", `log: none of its lines (2) is a line of an access log: line 2, "` + strings.Repeat("é", 100) + `", is neither in the common or combined format nor JSON (want ` + accesslog.Formats + ")"},
-		{strings.Repeat("é", 100) + "\n", `log: none of its lines (1) is a line of an access log: line 1, "` + strings.Repeat("é", 100) + `", is neither in the common or combined format nor JSON (want ` + accesslog.Formats + ")"},
-		{`{"when":1}`, `log: none of its lines (1) is a line of an access log: line 1, "{\"when\":1}", has no time that can be read (want ` + accesslog.Formats + "; --fields names the fields of other JSON)"},
-	} {
-		if err := r.Run(t.Context(), "log", strings.NewReader(c.text)); fmt.Sprint(err) != c.want {
-			t.Errorf("%q: %v, want %s", c.text, err, c.want)
-		}
-	}
-}
-
-// models are second implementations of the algorithms, of 4 in 8 seconds, for one
-// key: how many of the requests at these seconds are denied.
-var models = map[string]func(times []int) int64{
-	"4/8s fixed_window": func(times []int) (denied int64) {
-		start, n := -100, 0
-		for _, t := range times {
-			if t >= start+8 {
-				start, n = t, 0
-			}
-			if n++; n > 4 {
-				denied++
-			}
-		}
-		return denied
-	},
-	"4/8s sliding_log": func(times []int) (denied int64) {
-		var log []int
-		for _, t := range times {
-			log = slices.DeleteFunc(log, func(e int) bool { return t-e >= 8 })
-			if len(log) < 4 {
-				log = append(log, t)
-			} else {
-				denied++
-			}
-		}
-		return denied
-	},
-	"4/8s token_bucket": func(times []int) (denied int64) {
-		due := -100 // a hit is worth two seconds
-		for _, t := range times {
-			if due = max(due, t); due+2-2*4 <= t {
-				due += 2
-			} else {
-				denied++
-			}
-		}
-		return denied
-	},
-	"4/8s": func(times []int) (denied int64) {
-		start, now, before := -100, 0, 0
-		for _, t := range times {
-			if t-start >= 16 {
-				start, now, before = t, 0, 0
-			} else if t-start >= 8 {
-				start, now, before = start+8, 0, now
-			}
-			if (now*8+before*(8-(t-start)))/8+1 <= 4 {
-				now++
-			} else {
-				denied++
-			}
-		}
-		return denied
-	},
-	"4/8s bucketed_window precision=2s": func(times []int) (denied int64) {
-		buckets := map[int]int{}
-		for _, t := range times {
-			sum, k := 0, t/2
-			for i := k - 4; i <= k; i++ {
-				sum += buckets[i]
-			}
-			if sum < 4 {
-				buckets[k]++
-			} else {
-				denied++
-			}
-		}
-		return denied
-	},
-}
-
-func TestTheFiguresAreThoseOfASecondImplementation(t *testing.T) {
-	seed := rand.Uint64() //nolint:gosec // it is a test's
-	t.Logf("seed %d", seed)
-	r := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // it is a test's
-	for limits, model := range models {
-		for range 5 {
-			var log strings.Builder
-			var times []int
-			second := 0
-			for i := range 600 {
-				if second += []int{0, 0, 1, 1, 2, 7}[r.IntN(6)]; i == 400 {
-					second += 40_000 // a night without requests
-				}
-				times = append(times, second)
-				log.WriteString(line(second, "192.0.2.1", "GET /"))
-			}
-			if f := run(t, config("policies: [{name: a, limits: "+limits+"}]"), log.String()); f.Denied != model(times) || f.Allowed+f.Denied != 600 {
-				t.Errorf("%s: %d allowed, %d denied, want %d denied", limits, f.Allowed, f.Denied, model(times))
-			}
-		}
-	}
-}
-
-// Close ends what New has begun, also for a sweep, and so does New if it fails.
-func TestNothingGoesOnAfterAReplay(t *testing.T) {
-	for text, fails := range map[string]bool{"policies: [{name: a, limits: 5/m}]": false, "policies: []": true} {
-		c := config(text)
-		c.Sweep = true
-		r, err := replay.New(c)
-		if err == nil {
-			err = r.Close()
-		}
-		if (err != nil) != fails {
-			t.Errorf("%s: %v", text, err)
-		}
-		goleak.VerifyNone(t)
 	}
 }
 

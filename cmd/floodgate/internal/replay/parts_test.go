@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -9,8 +8,6 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/cmd/floodgate/internal/accesslog"
-	"github.com/floodgate-go/floodgate/core"
-	"github.com/floodgate-go/floodgate/policy"
 )
 
 func TestTheTargetOfALine(t *testing.T) {
@@ -37,59 +34,6 @@ func TestTheClientOfALine(t *testing.T) {
 	}
 }
 
-func TestTheQueryOfALine(t *testing.T) {
-	var r request
-	for _, c := range [][3]string{{"/?a=1&b=%41&a=2", "a=1,true b=A,true c=,false"}, {"/?c", "a=,false b=,false c=,true"}, {"/", "a=,false b=,false c=,false"}, {"/?a=%zz&b=1", "a=,false b=1,true c=,false"}} {
-		r.set(accesslog.Entry{Target: c[0]})
-		var all []string
-		for _, name := range []string{"a", "b", "c"} {
-			value, found := r.Query(name)
-			all = append(all, fmt.Sprintf("%s=%s,%t", name, value, found))
-		}
-		if got := strings.Join(all, " "); got != c[1] {
-			t.Errorf("%s: %s, want %s", c[0], got, c[1])
-		}
-	}
-}
-
-// What a log does not have is noted once each, and not without end.
-func TestWhatALogLacks(t *testing.T) {
-	r := request{missing: map[string]bool{}}
-	entry, err := accesslog.Parse(`h - - [20/Nov/2026:13:55:36 +0000] "GET / HTTP/1.1" 200 5 "-" "curl"`, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.set(entry)
-	if got := r.HeaderValues("User-Agent"); len(got) != 1 || got[0] != "curl" {
-		t.Errorf("the agent is %q", got)
-	}
-	for _, name := range []string{"X-A", "Referer", "access-control-request-method"} {
-		if got := r.HeaderValues(name); got != nil {
-			t.Errorf("%s is %q", name, got)
-		}
-	}
-	if _, found := r.Cookie("sid"); found {
-		t.Error("there is a cookie")
-	}
-	if body, err := r.Body(5); body != nil || err != nil || r.Value("x") != nil {
-		t.Errorf("the body is %q, %v", body, err)
-	}
-	for _, want := range []string{"header X-A", "header Referer", "cookie sid", "body"} {
-		if !r.missing[want] {
-			t.Errorf("%q is not noted: %v", want, r.missing)
-		}
-	}
-	if len(r.missing) != 4 {
-		t.Errorf("noted: %v", r.missing)
-	}
-	for i := range 200 {
-		r.lacks(fmt.Sprint("header ", i))
-		if want := min(i+5, 100); len(r.missing) != want {
-			t.Fatalf("%d are noted, want %d", len(r.missing), want)
-		}
-	}
-}
-
 func TestRoutesOfPaths(t *testing.T) {
 	for path, want := range map[string]string{
 		"/": "/", "/items/5": "/items/{id}", "/items/5/parts/77": "/items/{id}/parts/{id}", "/v1/x": "/v1/x", "/a-b_c": "/a-b_c", "/-1": "/-1", "/1-2": "/1-2",
@@ -99,92 +43,6 @@ func TestRoutesOfPaths(t *testing.T) {
 	} {
 		if got := routeOf("GET", path); got != "GET "+want {
 			t.Errorf("%s is %s, want GET %s", path, got, want)
-		}
-	}
-}
-
-// Points are a minute wide until there are too many; then each is twice as wide and
-// has what both had.
-func TestASeriesGetsWiderPoints(t *testing.T) {
-	var s Series
-	start := time.Date(2026, 11, 20, 12, 0, 30, 0, time.UTC)
-	for i := range maxPoints {
-		p := s.at(start.Add(time.Duration(i) * time.Minute))
-		p.Allowed++
-		p.Denied += 2
-		p.DryRunDenied += 3
-	}
-	if len(s.Points) != maxPoints || s.Width != time.Minute || !s.Start.Equal(start.Truncate(time.Minute)) {
-		t.Fatalf("%d points of %v from %v", len(s.Points), s.Width, s.Start)
-	}
-	s.at(start.Add(maxPoints*time.Minute)).Allowed++ // one too many
-	if len(s.Points) != maxPoints/2+1 || s.Width != 2*time.Minute || s.Points[maxPoints/2] != (Point{Allowed: 1}) {
-		t.Fatalf("%d points of %v", len(s.Points), s.Width)
-	}
-	for i, p := range s.Points[:maxPoints/2] {
-		if p != (Point{Allowed: 2, Denied: 4, DryRunDenied: 6}) {
-			t.Fatalf("point %d is %+v", i, p)
-		}
-	}
-	s.at(start.Add(-time.Hour)).Denied++ // before the first
-	if s.Points[0].Denied != 5 {
-		t.Errorf("the first point is %+v", s.Points[0])
-	}
-	s.at(start.Add(100 * maxPoints * time.Minute)).Denied = 9 // several times too far
-	if s.Width != 128*time.Minute || len(s.Points) > maxPoints || s.Points[len(s.Points)-1].Denied != 9 {
-		t.Errorf("%d points of %v", len(s.Points), s.Width)
-	}
-	for _, n := range []int{3, 4} {
-		few := Series{Width: time.Minute, Points: make([]Point, n)}
-		few.Points[n-1].Allowed = 5
-		if few.halve(); len(few.Points) != 2 || few.Points[1].Allowed != 5 {
-			t.Errorf("of %d points: %+v", n, few.Points)
-		}
-	}
-}
-
-// A tally holds the first keys, counts how often others come, and lists the largest
-// first, the first in the alphabet of equals, and none that has nothing.
-func TestTally(t *testing.T) {
-	tally := newTally[int64](4)
-	for _, key := range strings.Split("a b d b e c d b c d", " ") {
-		*tally.at(key)++
-	}
-	tally.at("a")
-	if tally.missed != 2 || len(tally.values) != 4 {
-		t.Errorf("missed %d, holds %d", tally.missed, len(tally.values))
-	}
-	own := func(n *int64) int64 { return *n }
-	if got := tally.top(own); !slices.Equal(got, []string{"b", "d", "a", "e"}) {
-		t.Errorf("the top are %q", got)
-	}
-	*tally.at("a") = 0
-	if got := tally.top(own); !slices.Equal(got, []string{"b", "d", "e"}) {
-		t.Errorf("the top are %q", got)
-	}
-	many := newTally[int64](100)
-	for i := range 50 {
-		*many.at(fmt.Sprint(i))++
-	}
-	if got := many.top(own); len(got) != listed {
-		t.Errorf("lists %d", len(got))
-	}
-}
-
-func TestScaledQuotas(t *testing.T) {
-	for _, c := range []struct {
-		quota, burst int64
-		algorithm    core.Algorithm
-		factor       float64
-		want, wantB  int64
-	}{
-		{10, 0, core.FixedWindow, 0.5, 5, 0}, {10, 4, core.TokenBucket, 2, 20, 8}, {0, 0, core.FixedWindow, 10, 0, 0}, {1, 0, core.FixedWindow, 0.1, 1, 0}, {3, 1, core.TokenBucket, 0.35, 1, 1},
-		{5, 0, core.FixedWindow, 0.5, 3, 0}, {5, 0, core.FixedWindow, 0.35, 2, 0}, {7, 0, core.FixedWindow, 1, 7, 0}, {core.MaxQuota, 0, core.FixedWindow, 10, core.MaxQuota, 0},
-		{core.MaxQuota / 2, 0, core.FixedWindow, 2, core.MaxQuota - 1, 0}, {core.MaxLogQuota, 0, core.SlidingLog, 1.5, core.MaxLogQuota, 0}, {core.MaxLogQuota, 0, core.FixedWindow, 2, 2 * core.MaxLogQuota, 0},
-	} {
-		s := &scaled{factor: c.factor}
-		if l := s.limits([]core.Limit{{Quota: c.quota, Burst: c.burst, Algorithm: c.algorithm}})[0]; l.Quota != c.want || l.Burst != c.wantB {
-			t.Errorf("%d and %d of %v by %g: %d and %d, want %d and %d", c.quota, c.burst, c.algorithm, c.factor, l.Quota, l.Burst, c.want, c.wantB)
 		}
 	}
 }
@@ -217,12 +75,6 @@ func TestASweepCountsEachQuotaByItself(t *testing.T) {
 	}
 }
 
-func TestASweepOfABrokenFile(t *testing.T) {
-	if s, err := newSweep("f", []byte("policies: []"), time.Now, nil); err == nil {
-		t.Error("it is taken", s.close())
-	}
-}
-
 // Nobody waits in a replay: the requests are those of the past.
 func TestNobodyWaitsInAReplay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -244,41 +96,4 @@ func TestNobodyWaitsInAReplay(t *testing.T) {
 			t.Errorf("%d allowed after %v, want 5 at once; policies with wait: %q", allowed, time.Since(begun), r.report.Waits)
 		}
 	})
-}
-
-// The quotas of single keys are multiplied as those of limits are.
-func TestASweepOfQuotasOfKeys(t *testing.T) {
-	now := time.Unix(1_800_000_000, 0)
-	var user string
-	s, err := newSweep("f", []byte("policies: [{name: a, key: user, missing: reject, limits: [10/h token_bucket burst=5, 4/m], quotas: {ann: '8/m, 20/h', bob: unlimited}}]"), func() time.Time { return now },
-		[]policy.Option{policy.WithUser(func(core.Request) string { return user })})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := s.close(); err != nil {
-			t.Error(err)
-		}
-	}()
-	times := func(n, f float64) int64 { return max(1, int64(n*f+0.5)) }
-	want := make([]int64, len(factors))
-	for _, user = range []string{"ann", "bob", "eve"} {
-		for range 20 {
-			s.check(&request{missing: map[string]bool{}})
-		}
-		for i, f := range factors {
-			switch user {
-			case "ann": // the burst is in proportion to the quota
-				burst := times(5, f) * times(20, f) / times(10, f)
-				want[i] += max(0, 20-min(burst, times(8, f)))
-			case "eve":
-				want[i] += max(0, 20-min(times(5, f), times(4, f)))
-			}
-		}
-	}
-	for i, p := range s.curves()[0].Points {
-		if p.Denied != want[i] {
-			t.Errorf("× %g: %d denied, want %d", factors[i], p.Denied, want[i])
-		}
-	}
 }

@@ -92,7 +92,7 @@ func (s sweep) curves() []Sweep {
 			point := SweepPoint{Factor: t.factor, Denied: t.denied[i]}
 			for _, r := range p.Rules {
 				for _, l := range t.limits(r.Limits) {
-					point.Limits = append(point.Limits, policy.Words(l))
+					point.Limits = append(point.Limits, l.String())
 					point.Quotas = append(point.Quotas, l.Quota)
 				}
 			}

@@ -129,21 +129,6 @@ func TestTextIsHarmlessInATerminal(t *testing.T) {
 	}
 }
 
-func TestJSON(t *testing.T) {
-	want := sample(hostile)
-	var got replay.Report
-	text := write(t, report.JSON, want)
-	if err := json.Unmarshal([]byte(text), &got); err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(text, "\n  \"lines\": 1001,\n") {
-		t.Errorf("it is not indented:\n%.500s", text)
-	}
-	if got.Keys[0].Key != hostile || got.Series.Width != time.Minute || got.Requests != 1000 {
-		t.Errorf("%+v", got)
-	}
-}
-
 // What a terminal would obey is escaped, and reads as it was.
 func TestJSONIsHarmlessInATerminal(t *testing.T) {
 	for text, want := range map[string]string{
