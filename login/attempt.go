@@ -28,12 +28,12 @@ type attempt struct {
 
 	line   *line  // of Basic authentication; nil: none
 	placed bool   // it has a place in the line
-	trust  trust  // when the attempt began
+	trust  trust  // before the handler runs
 	device string // the nonce of a valid device cookie
 	known  bool   // the address has logged in to the account within KnownFor
 
 	settled   atomic.Bool
-	denial    *core.Denial // the Verdict.Deny of OnSuspicion
+	denial    *core.Denial // of OnSuspicion
 	suspicion Suspicion
 }
 
@@ -52,32 +52,27 @@ func isSkip(err error) bool { return errors.Is(err, core.SkipRule) }
 // errOthers wraps core.SkipRule, so that the log does not say that a rule limits nobody.
 var errOthers = fmt.Errorf("the rule is for other attempts: %w", core.SkipRule)
 
-// orSkip returns err, or errOthers if err is nil and skip is true.
-func orSkip(err error, skip bool) error {
-	if err == nil && skip {
-		return errOthers
+// findAddress sets the client's address, as a key.
+func (a *attempt) findAddress(r core.Request) error {
+	if a.address != "" {
+		return nil
+	}
+	key, err := a.guard.config.ClientIP(nil, r)
+	if err == nil {
+		a.address = string(key)
 	}
 	return err
 }
 
-// clientAddress returns the client's address as a key.
-func (a *attempt) clientAddress(r core.Request) (string, error) {
-	if a.address == "" {
-		key, err := a.guard.config.ClientIP(nil, r)
-		if err != nil {
-			return "", err
-		}
-		a.address = string(key)
-	}
-	return a.address, nil
-}
-
-// find sets the attempt's account, waits in the line of Basic authentication, and reads
+// find sets the attempt's address and account, waits in the line of Basic authentication, and reads
 // whether the client is trusted. r is the request as the limiter passes it to key functions.
 // Its body may not be readable yet.
 func (a *attempt) find(r core.Request) error {
 	if a.found {
 		return nil
+	}
+	if err := a.findAddress(r); err != nil {
+		return err
 	}
 	g := a.guard
 	if g.config.Field != "" {
@@ -108,7 +103,7 @@ func (a *attempt) readTrust() (err error) {
 	}
 	trusted := []core.Hit{{Rule: ruleTrusted, Key: a.account}}
 	value, _ := a.Cookie(g.config.CookieName)
-	switch nonce, generation := g.signer.check(value, a.account); {
+	switch nonce, generation := g.config.verify(value, a.account); {
 	case nonce != "" && a.trust.holds(generation):
 		a.device = nonce
 		trusted = append(trusted, core.Hit{Rule: ruleDevice, Key: keyfuncs.JoinKeys(nonce, a.account)})
@@ -144,52 +139,44 @@ const (
 // rules returns the rules of the guard's limiter.
 func (g *Guard) rules() []core.Rule {
 	c := &g.config
-	key := func(f func(a *attempt, r core.Request) (string, error)) core.KeyFunc {
+	// keyed returns the key function of a rule: find finds what key needs. key also returns
+	// whether the rule is for the attempt.
+	keyed := func(find func(a *attempt, r core.Request) error, key func(a *attempt) (string, bool)) core.KeyFunc {
 		return func(dst []byte, r core.Request) ([]byte, error) {
 			a, ok := r.Value(attemptKey{}).(*attempt)
 			if !ok {
 				return dst, errors.New("login: the request did not come through Guard.Check")
 			}
-			k, err := f(a, r)
-			return append(dst, k...), err
+			if err := find(a, r); err != nil {
+				return dst, err
+			}
+			k, applies := key(a)
+			if !applies {
+				return dst, errOthers
+			}
+			return append(dst, k...), nil
 		}
 	}
-	rules := []core.Rule{
-		{Name: ruleAddress, Limits: []core.Limit{c.Attempts}, Key: key((*attempt).clientAddress)},
-		{
-			Name: rulePair, Limits: []core.Limit{c.Failures}, Counts: failed, Clears: succeeded,
-			Key: key(func(a *attempt, r core.Request) (string, error) {
-				address, err := a.clientAddress(r)
-				if err == nil {
-					err = a.find(r)
-				}
-				return pairKey(a.trust, address, a.account), orSkip(err, a.device != "")
-			}),
-		},
-		{
-			Name: ruleAccount, Limits: []core.Limit{c.AccountFailures}, Counts: failed,
-			Key: key(func(a *attempt, r core.Request) (string, error) {
-				err := a.find(r)
-				return a.account, orSkip(err, a.device != "" || a.known)
-			}),
-		},
-	}
+	rules := []core.Rule{{
+		Name: ruleAddress, Limits: []core.Limit{c.Attempts},
+		Key: keyed((*attempt).findAddress, func(a *attempt) (string, bool) { return a.address, true }),
+	}, {
+		Name: rulePair, Limits: []core.Limit{c.Failures}, Counts: failed, Clears: succeeded,
+		Key: keyed((*attempt).find, func(a *attempt) (string, bool) { return pairKey(a.trust, a.address, a.account), a.device == "" }),
+	}, {
+		Name: ruleAccount, Limits: []core.Limit{c.AccountFailures}, Counts: failed,
+		Key: keyed((*attempt).find, func(a *attempt) (string, bool) { return a.account, a.device == "" && !a.known }),
+	}}
 	if len(c.Secrets) > 0 {
 		rules = append(rules, core.Rule{
 			Name: ruleDevice, Limits: []core.Limit{c.DeviceFailures}, Counts: failed, Clears: succeeded,
-			Key: key(func(a *attempt, r core.Request) (string, error) {
-				err := a.find(r)
-				return keyfuncs.JoinKeys(a.device, a.account), orSkip(err, a.device == "")
-			}),
+			Key: keyed((*attempt).find, func(a *attempt) (string, bool) { return keyfuncs.JoinKeys(a.device, a.account), a.device != "" }),
 		})
 	}
 	if c.trusts() {
 		rules = append(rules, core.Rule{
 			Name: ruleTrusted, Limits: []core.Limit{c.TrustedFailures}, Counts: failed,
-			Key: key(func(a *attempt, r core.Request) (string, error) {
-				err := a.find(r)
-				return a.account, orSkip(err, a.device == "" && !a.known)
-			}),
+			Key: keyed((*attempt).find, func(a *attempt) (string, bool) { return a.account, a.device != "" || a.known }),
 		})
 	}
 	return rules

@@ -29,26 +29,14 @@ var (
 	DefaultTrustedFailures = core.Limit{Quota: 50, Window: time.Hour, Algorithm: core.BucketedWindow, Precision: 5 * time.Minute}
 )
 
-const (
-	// DefaultName is the name of a guard's limiter.
-	DefaultName = "login"
-	// DefaultKnownFor is the default of Config.KnownFor.
-	DefaultKnownFor = 14 * 24 * time.Hour
-	// DefaultCookieName is the default name of device cookies. Browsers accept a
-	// cookie with the prefix __Host- only over TLS and from the host itself, not
-	// from another host of the domain (RFC 6265bis, section 4.1.3.2).
-	DefaultCookieName = "__Host-device"
-	// DefaultCookieFor is the default of Config.CookieFor.
-	DefaultCookieFor = 90 * 24 * time.Hour
-	// MinSecret is the minimum length of a secret, in bytes.
-	MinSecret = 32
-)
+// minSecret is the minimum length of a secret, in bytes.
+const minSecret = 32
 
 // Config configures [NewGuard]. Field or Sources is required. Its functions may be called
 // concurrently.
 type Config struct {
-	// Name is part of the names of the counters; "" means DefaultName. Two guards
-	// with the same name and the same store share their counters.
+	// Name is part of the names of the counters; "" means "login". Two guards with the
+	// same name and the same store share their counters.
 	Name string
 	// Field is the name of the form field, or of the member of a JSON object, that
 	// has the username, such as "username" or "user[name]". The guard reads it as
@@ -70,7 +58,7 @@ type Config struct {
 	// ClientIP is the key function for the client's address; nil means
 	// keyfuncs.ClientIP(), the address of the connection's peer.
 	ClientIP core.KeyFunc
-	// Methods are the methods that log in, in capitals; nil means POST. GET includes
+	// Methods are the methods that log in, in capitals; none means POST. GET includes
 	// HEAD. The guard checks a request with another method too if it has a body, if its
 	// query has Field, or if one of Sources finds a username in it. Such a request is
 	// never a success, so that the page of the login form does not reset failures.
@@ -110,26 +98,29 @@ type Config struct {
 	// which an account becomes suspicious. 0 means half of the quota, rounded up.
 	SuspiciousAfter int64
 	// OnSuspicion is called before the handler, for each attempt of a stranger on a
-	// suspicious account that the limits allow. Its Verdict can delay or deny the
-	// attempt. nil: such attempts reach the handler as all others do. A panic counts as a
-	// failure.
-	OnSuspicion func(r core.Request, s Suspicion) Verdict
+	// suspicious account that the limits allow. If it returns a denial, such as a page
+	// with a captcha, the guard sends that, and charges the attempt to its address only.
+	// A status below 200 or above 599 becomes 429. The next request has the answer to the
+	// captcha: OnSuspicion must check it, and return nil. A panic counts as a failure.
+	OnSuspicion func(r core.Request, s Suspicion) *core.Denial
 
-	// Secrets sign device cookies; nil: no device cookies. The guard signs with the
+	// Secrets sign device cookies; none: no device cookies. The guard signs with the
 	// first secret and accepts all, so that secrets can be replaced one by one. Each
-	// has MinSecret random bytes or more.
+	// has 32 random bytes or more.
 	Secrets [][]byte
-	// CookieName is the name of device cookies; "" means DefaultCookieName.
+	// CookieName is the name of device cookies; "" means __Host-device. Browsers accept a
+	// cookie with the prefix __Host- only over TLS and from the host itself, not from
+	// another host of the domain (RFC 6265bis, section 4.1.3.2).
 	CookieName string
-	// CookieFor is how long device cookies are valid: 1s to 350 days. 0 means
-	// DefaultCookieFor. With a store that keeps nothing for longer than 30 days, such
-	// as memcached, they are valid for 27 days at most, and so is KnownFor.
+	// CookieFor is how long device cookies are valid: 1s to 350 days. 0 means 90 days.
+	// With a store that keeps nothing for longer than 30 days, such as memcached, they are
+	// valid for 27 days at most, and so is KnownFor.
 	CookieFor time.Duration
 	// InsecureCookie lets browsers send device cookies without TLS, for development.
 	// CookieName must then not have the prefix __Host- or __Secure-.
 	InsecureCookie bool
 	// KnownFor is how long an address that has logged in to an account is not subject
-	// to AccountFailures: 1s to 350 days. 0 means DefaultKnownFor.
+	// to AccountFailures: 1s to 350 days. 0 means 14 days.
 	KnownFor time.Duration
 	// ForgetAddresses turns KnownFor off: no address is known.
 	ForgetAddresses bool
@@ -137,17 +128,15 @@ type Config struct {
 	// OnDisallowed returns the response to a denied request; nil: a problem document
 	// with 429, 400 or 503, without the name of the limit.
 	OnDisallowed func(r core.Request, d core.Decision) core.Denial
-	// Headers are the rate limit headers of responses; 0 means none, because they
-	// show strangers the state of an account.
-	Headers core.Headers
 	// OnEvent gets events for an audit log; nil: none. Each [EventKind] says when it
 	// happens. There is no event for an attempt that the guard answers with 400 or 503,
 	// or the handler with a 5xx. OnEvent runs in the goroutine of the request.
 	OnEvent func(Event)
-	// Identify puts usernames and addresses into events.
+	// Identify puts usernames and addresses into events in place of hashes, and keys into
+	// the Observer's.
 	Identify bool
 	// Observer is told of every decision of the guard's limits, and of events: see
-	// core.ObserverFuncs. Each attempt is one decision. Keys need Identify too. nil: none.
+	// core.ObserverFuncs. Each attempt is one decision. nil: none.
 	Observer core.Observer
 	// Log gets the lines of core.Config.Log and resilient.Config.Log, one for each
 	// client whose address could not be remembered, and one if the first 100 attempts
@@ -174,12 +163,9 @@ func (c *Config) check() error {
 		}
 	}
 	for i, s := range c.Secrets {
-		if len(s) < MinSecret {
-			bad(fmt.Sprintf("Secrets[%d]", i), fmt.Sprintf("%d bytes", len(s)), fmt.Sprintf("must have %d random bytes or more", MinSecret))
+		if len(s) < minSecret {
+			bad(fmt.Sprintf("Secrets[%d]", i), fmt.Sprintf("%d bytes", len(s)), fmt.Sprintf("must have %d random bytes or more", minSecret))
 		}
-	}
-	if c.Secrets != nil && len(c.Secrets) == 0 {
-		bad("Secrets", "none", "must be nil, for no device cookies, or have one secret or more")
 	}
 	length := func(field string, d time.Duration) {
 		if d != 0 && (d < time.Second || d > maxTrust) {
@@ -199,19 +185,17 @@ func (c *Config) check() error {
 			bad(fmt.Sprintf("Methods[%d]", i), strconv.Quote(m), "must be a method in capitals, such as POST")
 		}
 	}
-	if c.Methods != nil && len(c.Methods) == 0 {
-		bad("Methods", "none", "must be nil, for POST, or have one method or more")
-	}
 	if c.Resilience.OnFailure == resilient.FailOpen {
 		bad("Resilience.OnFailure", c.Resilience.OnFailure, "must be resilient.Local or resilient.FailClosed: a guard counts every attempt that it allows")
 	}
 	if c.Store != nil {
 		c.checkStore(bad)
 	}
-	if err := (&http.Cookie{Name: cmp.Or(c.CookieName, DefaultCookieName), Value: "x"}).Valid(); err != nil {
-		bad("CookieName", strconv.Quote(c.CookieName), "must be the name of a cookie (RFC 6265), such as __Host-device")
+	name := c.cookieName()
+	if err := (&http.Cookie{Name: name, Value: "x"}).Valid(); err != nil {
+		bad("CookieName", strconv.Quote(name), "must be the name of a cookie (RFC 6265), such as __Host-device")
 	}
-	if name := cmp.Or(c.CookieName, DefaultCookieName); c.InsecureCookie && (strings.HasPrefix(name, "__Host-") || strings.HasPrefix(name, "__Secure-")) {
+	if c.InsecureCookie && (strings.HasPrefix(name, "__Host-") || strings.HasPrefix(name, "__Secure-")) {
 		bad("CookieName", strconv.Quote(name), "must not begin with __Host- or __Secure- if InsecureCookie is set: browsers accept such a cookie over TLS only")
 	}
 	return errors.Join(errs...)
@@ -254,24 +238,35 @@ func (c *Config) openStore() (store core.Store, closeStore func() error, err err
 	return r, r.Close, nil
 }
 
+func (c *Config) now() time.Time {
+	if c.Clock != nil {
+		return c.Clock()
+	}
+	return time.Now()
+}
+
+func (c *Config) cookieName() string { return cmp.Or(c.CookieName, "__Host-device") }
+
 // trusts reports whether the guard trusts any clients.
 func (c *Config) trusts() bool { return len(c.Secrets) > 0 || !c.ForgetAddresses }
 
 // filled returns the configuration with the defaults in place of zero values.
 func (c Config) filled() Config {
-	c.Name = cmp.Or(c.Name, DefaultName)
+	c.Name = cmp.Or(c.Name, "login")
 	c.Attempts = cmp.Or(c.Attempts, DefaultAttempts)
 	c.Failures = cmp.Or(c.Failures, DefaultFailures)
 	c.AccountFailures = cmp.Or(c.AccountFailures, DefaultAccountFailures)
 	c.DeviceFailures = cmp.Or(c.DeviceFailures, DefaultDeviceFailures)
 	c.TrustedFailures = cmp.Or(c.TrustedFailures, DefaultTrustedFailures)
 	c.SuspiciousAfter = cmp.Or(c.SuspiciousAfter, (c.AccountFailures.Quota+1)/2)
-	c.CookieName = cmp.Or(c.CookieName, DefaultCookieName)
-	c.CookieFor = cmp.Or(c.CookieFor, DefaultCookieFor)
-	c.KnownFor = cmp.Or(c.KnownFor, DefaultKnownFor)
-	c.Headers = cmp.Or(c.Headers, core.HeadersOff)
+	c.CookieName = c.cookieName()
+	c.CookieFor = cmp.Or(c.CookieFor, 90*day)
+	c.KnownFor = cmp.Or(c.KnownFor, 14*day)
 	c.Log = cmp.Or(c.Log, slog.Default())
-	c.Methods, c.Sources = slices.Clone(c.Methods), slices.Clone(c.Sources) // the caller may change its own
+	c.Methods, c.Sources, c.Secrets = slices.Clone(c.Methods), slices.Clone(c.Sources), slices.Clone(c.Secrets) // the caller may change its own
+	for i, secret := range c.Secrets {
+		c.Secrets[i] = slices.Clone(secret)
+	}
 	if c.Field != "" {
 		c.Sources = append([]core.KeyFunc{keyfuncs.PostField(c.Field, keyfuncs.Strict())}, c.Sources...)
 	}
@@ -283,7 +278,7 @@ func (c Config) filled() Config {
 	if c.ClientIP == nil {
 		c.ClientIP = keyfuncs.ClientIP()
 	}
-	if c.Methods == nil {
+	if len(c.Methods) == 0 {
 		c.Methods = []string{"POST"}
 	}
 	if slices.Contains(c.Methods, "GET") {

@@ -30,28 +30,9 @@ const (
 
 var cookieEncoding = base64.RawURLEncoding.Strict()
 
-// signer makes and checks device cookies. It may be used concurrently.
-type signer struct {
-	name    string
-	secrets [][]byte
-	now     func() time.Time
-	valid   time.Duration
-}
-
-func newSigner(c *Config) *signer {
-	s := &signer{name: c.Name, now: c.Clock, valid: c.CookieFor}
-	for _, secret := range c.Secrets {
-		s.secrets = append(s.secrets, append([]byte(nil), secret...))
-	}
-	if s.now == nil {
-		s.now = time.Now
-	}
-	return s
-}
-
-func (s *signer) mac(secret []byte, account string, head []byte) []byte {
+func (c *Config) mac(secret []byte, account string, head []byte) []byte {
 	h := hmac.New(sha256.New, secret)
-	for _, part := range []string{"floodgate device cookie 2", s.name, account} {
+	for _, part := range []string{"floodgate device cookie 2", c.Name, account} {
 		_ = binary.Write(h, binary.BigEndian, uint64(len(part)))
 		_, _ = h.Write([]byte(part))
 	}
@@ -59,20 +40,21 @@ func (s *signer) mac(secret []byte, account string, head []byte) []byte {
 	return h.Sum(nil)
 }
 
-func (s *signer) sign(account string, generation int64) (value string, expires time.Time) {
-	expires = s.now().Add(s.valid).Truncate(time.Second)
+// sign returns the value of a new device cookie.
+func (c *Config) sign(account string, generation int64) (value string, expires time.Time) {
+	expires = c.now().Add(c.CookieFor).Truncate(time.Second)
 	head := binary.BigEndian.AppendUint64(make([]byte, 0, cookieLength), uint64(expires.Unix()))
 	head = binary.BigEndian.AppendUint32(head, uint32(generation))
 	head = head[:headLength]
 	_, _ = rand.Read(head[nonceFrom:]) // never fails
-	return cookieEncoding.EncodeToString(append(head, s.mac(s.secrets[0], account, head)...)), expires
+	return cookieEncoding.EncodeToString(append(head, c.mac(c.Secrets[0], account, head)...)), expires
 }
 
-// check returns the nonce of a cookie that is valid for the account, and the
+// verify returns the nonce of a cookie that is valid for the account, and the
 // account's generation when the cookie was made. The nonce is "" if the cookie is
-// not valid. check always tries all secrets and compares in constant time, so that
+// not valid. verify always tries all secrets and compares in constant time, so that
 // the time it takes does not show which secret fits.
-func (s *signer) check(value, account string) (nonce string, generation int64) {
+func (c *Config) verify(value, account string) (nonce string, generation int64) {
 	if len(value) != cookieEncoding.EncodedLen(cookieLength) {
 		return "", 0
 	}
@@ -82,11 +64,11 @@ func (s *signer) check(value, account string) (nonce string, generation int64) {
 	}
 	head, mac := cookie[:headLength], cookie[headLength:]
 	valid := false
-	for _, secret := range s.secrets {
-		valid = hmac.Equal(mac, s.mac(secret, account, head)) || valid
+	for _, secret := range c.Secrets {
+		valid = hmac.Equal(mac, c.mac(secret, account, head)) || valid
 	}
 	expires := int64(binary.BigEndian.Uint64(head))
-	if now := s.now().Unix(); !valid || now >= expires || expires-now > int64(s.valid/time.Second)+1 {
+	if now := c.now().Unix(); !valid || now >= expires || expires-now > int64(c.CookieFor/time.Second)+1 {
 		return "", 0
 	}
 	return string(head[nonceFrom:]), int64(binary.BigEndian.Uint32(head[8:]))
@@ -100,25 +82,20 @@ func (s *signer) check(value, account string) (nonce string, generation int64) {
 //	c.Response().Header.Add("Set-Cookie", cookie.String()) // Fiber
 //
 // The cookie is valid until Config.CookieFor has passed or [Guard.Forget] is called.
-// A Forget between the beginning of the attempt and the call of DeviceCookie ends
-// the cookie too. If no attempt on the account is being handled in this process,
 // DeviceCookie asks the store once.
 //
 // The error wraps [core.ErrConfig] if Config.Secrets is nil. Any other error is the
 // store's: log the user in without a cookie. DeviceCookie may be called concurrently.
 func (g *Guard) DeviceCookie(ctx context.Context, username string) (*http.Cookie, error) {
-	if len(g.signer.secrets) == 0 {
+	if len(g.config.Secrets) == 0 {
 		return nil, fmt.Errorf("%w: Secrets: none: a device cookie needs one secret or more in Config.Secrets", core.ErrConfig)
 	}
 	account := g.config.Normalize(username)
-	t, found := g.judging.oldest(account)
-	if !found {
-		var err error
-		if t, err = g.memory.read(ctx, "", account); err != nil {
-			return nil, fmt.Errorf("login: DeviceCookie: %w", err)
-		}
+	t, err := g.memory.read(ctx, "", account)
+	if err != nil {
+		return nil, fmt.Errorf("login: DeviceCookie: %w", err)
 	}
-	value, expires := g.signer.sign(account, t.generation)
+	value, expires := g.config.sign(account, t.generation)
 	return &http.Cookie{
 		Name:     g.config.CookieName,
 		Value:    value,

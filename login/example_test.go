@@ -182,16 +182,16 @@ func ExampleBasicUser() {
 }
 
 // A captcha for strangers once somebody guesses the passwords of an account.
-func ExampleVerdict() {
+func ExampleSuspicion() {
 	ask := &core.Denial{Status: http.StatusForbidden, Body: []byte("Are you human?")}
 	guard := core.Must(login.NewGuard(login.Config{
 		Field: "username", SuspiciousAfter: 2,
-		OnSuspicion: func(r core.Request, s login.Suspicion) login.Verdict {
+		OnSuspicion: func(r core.Request, s login.Suspicion) *core.Denial {
 			if answer, _ := r.Query("captcha"); answer == "42" {
-				return login.Verdict{}
+				return nil
 			}
 			fmt.Println(s.Failures, "of", s.Limit)
-			return login.Verdict{Deny: ask}
+			return ask
 		},
 	}))
 	defer guard.Close() //nolint:errcheck // never fails without a shared store
@@ -209,15 +209,15 @@ func ExampleVerdict() {
 // An audit log that tells accounts and addresses apart, and names nobody.
 func ExampleEvent() {
 	guard := core.Must(login.NewGuard(login.Config{Field: "username", OnEvent: func(e login.Event) {
-		fmt.Println(e.Kind, e.Rule, len(e.Account), e.Username == "")
+		fmt.Println(e.Kind, e.Rule, len(e.Account), len(e.Address))
 	}}))
 	defer guard.Close() //nolint:errcheck // never fails without a shared store
 	app := httplimit.Middleware(guard)(http.HandlerFunc(logIn))
 	post(app, "guess")
 	post(app, "correct+horse")
 	// Output:
-	// failed  32 true
+	// failed  32 32
 	// 401
-	// succeeded  32 true
+	// succeeded  32 32
 	// 200
 }

@@ -22,97 +22,61 @@ import (
 // A Forget on one instance ends the trust in all cookies and known addresses of the account
 // at once on another instance, which has trusted them before.
 func TestForgetEndsTrustOnAllInstances(t *testing.T) {
-	var e trusts
-	here, there := newInstances(t, redistest.Start(t).Addr, login.Config{Secrets: [][]byte{secret}, OnEvent: e.event})
-	attempts := 0
-	attempt := func(cookie, user, want string) {
-		t.Helper()
-		attempts++
-		there.serve(with(cookie, ip(attempts), user), http.StatusOK) // an address that is not known
-		if e.last.Trust != want {
-			t.Errorf("%s is trusted by %q, want %q", user, e.last.Trust, want)
-		}
-	}
-	known := func(user string, want bool) {
-		t.Helper()
-		if st, err := there.guard.Status(t.Context(), user, "192.0.2.1"); err != nil || st.KnownAddress != want {
-			t.Errorf("%s: %+v, %v, want known %v", user, st, err, want)
-		}
-	}
-	old := []string{here.cookieOf("alice"), there.cookieOf("alice")}
+	here, there := newInstances(t, redistest.Start(t).Addr, login.Config{Secrets: [][]byte{secret}})
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
 	bob := here.cookieOf("bob")
-	here.right("192.0.2.1", "alice")
 	here.right("192.0.2.1", "bob")
 	for range 3 { // again and again
-		for _, c := range old {
-			attempt(c, "alice", "device")
-		}
-		known("alice", true)
-		if err := here.guard.Forget(t.Context(), " Alice "); err != nil {
-			t.Fatal(err)
-		}
-		for _, c := range old {
-			attempt(c, "alice", "")
-		}
-		known("alice", false)
-		attempt(bob, "bob", "device")
-		known("bob", true)
-		old = []string{here.cookieOf("alice"), there.cookieOf("alice")}
+		cookies := []string{here.cookieOf("alice"), there.cookieOf("alice")}
 		here.right("192.0.2.1", "alice")
+		for _, want := range []bool{true, false} {
+			for _, c := range cookies {
+				if got := there.trust(c, "alice"); (got == "device") != want {
+					t.Errorf("a cookie is trusted by %q, want %t", got, want)
+				}
+			}
+			there.wantKnown("192.0.2.1", "alice", want)
+			here.must(here.guard.Forget(gone, " Alice "))
+		}
 	}
-	// The caller's client has hung up.
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	if err := here.guard.Forget(ctx, "alice"); err != nil {
-		t.Error(err)
+	there.wantKnown("192.0.2.1", "bob", true)
+	if got := there.trust(bob, "bob"); got != "device" {
+		t.Errorf("the cookie of another account is trusted by %q", got)
 	}
-	attempt(old[0], "alice", "")
-	if err := here.guard.Forget(t.Context(), "nobody"); err != nil {
-		t.Errorf("an account that does not exist: %v", err)
-	}
+	here.must(here.guard.Forget(t.Context(), "nobody"))
 }
 
 // Each of 6,000 Forgets ends all trust. When the counter of Forgets is full, no client is
 // trusted until the counter has room again.
 func TestAFullCounterOfForgetsEndsAllTrust(t *testing.T) {
-	var e trusts
-	s := newSite(t, login.Config{Secrets: [][]byte{secret}, OnEvent: e.event, Attempts: core.PerMinute(core.MaxQuota)})
-	trusted := func(cookie string) bool {
-		s.serve(with(cookie, "192.0.2.99", "alice"), http.StatusOK)
-		return e.last.Trust != ""
-	}
+	s := newSite(t, login.Config{Secrets: [][]byte{secret}, Attempts: core.PerMinute(core.MaxQuota)})
 	for i := range 6000 {
 		cookie := s.cookieOf("alice")
-		if i < 1000 && !trusted(cookie) {
+		if i < 1000 && s.trust(cookie, "alice") == "" {
 			t.Fatalf("a cookie is not trusted after the %d-th time", i)
 		}
-		if err := s.guard.Forget(t.Context(), "alice"); err != nil {
-			t.Fatalf("the %d-th time: %v", i, err)
-		}
-		if trusted(cookie) {
+		s.must(s.guard.Forget(t.Context(), "alice"))
+		if s.trust(cookie, "alice") != "" {
 			t.Fatalf("a cookie is trusted after the %d-th time", i)
 		}
 	}
-	if trusted(s.cookieOf("alice")) {
+	if s.trust(s.cookieOf("alice"), "alice") != "" {
 		t.Error("the counter is full, and a cookie is trusted")
 	}
-	if st, err := s.guard.Status(t.Context(), "alice", "192.0.2.99"); err != nil || st.KnownAddress {
-		t.Errorf("%+v, %v", st, err)
-	}
+	s.right("192.0.2.1", "alice")
+	s.wantKnown("192.0.2.1", "alice", false)
 	s.clock.Advance(373 * 24 * time.Hour)
-	if !trusted(s.cookieOf("alice")) {
+	if s.trust(s.cookieOf("alice"), "alice") == "" {
 		t.Error("a year later, a new cookie is not trusted")
 	}
 }
 
 // If the counter of Forgets cannot be read, no client is trusted.
 func TestADamagedCounterOfForgetsEndsAllTrust(t *testing.T) {
-	var e trusts
 	server := redistest.Start(t)
-	s, _ := newInstances(t, server.Addr, login.Config{Secrets: [][]byte{secret}, OnEvent: e.event})
-	if err := s.guard.Forget(t.Context(), "alice"); err != nil {
-		t.Fatal(err)
-	}
+	s, _ := newInstances(t, server.Addr, login.Config{Secrets: [][]byte{secret}})
+	s.must(s.guard.Forget(t.Context(), "alice"))
 	client := redis.NewClient(&redis.Options{Addr: server.Addr})
 	defer client.Close() //nolint:errcheck // of no interest any more
 	keys, err := client.Keys(t.Context(), "*login-memory:forgotten*").Result()
@@ -121,94 +85,52 @@ func TestADamagedCounterOfForgetsEndsAllTrust(t *testing.T) {
 	}
 	cookie := s.cookieOf("alice")
 	s.right("192.0.2.1", "alice")
-	if err := client.Set(t.Context(), keys[0], "nonsense", 0).Err(); err != nil {
-		t.Fatal(err)
+	s.must(client.Set(t.Context(), keys[0], "nonsense", 0).Err())
+	if got := s.trust(cookie, "alice"); got != "" {
+		t.Errorf("trusted by %q", got)
 	}
-	s.serve(with(cookie, "192.0.2.99", "alice"), http.StatusOK)
-	if st, err := s.guard.Status(t.Context(), "alice", "192.0.2.1"); err != nil || st.KnownAddress || e.last.Trust != "" {
-		t.Errorf("%+v, %v, trusted by %q", st, err, e.last.Trust)
-	}
-	if err := s.guard.Forget(t.Context(), "alice"); err != nil {
-		t.Error(err)
-	}
+	s.wantKnown("192.0.2.1", "alice", false)
+	s.must(s.guard.Forget(t.Context(), "alice"))
 }
 
 // memcached keeps nothing for longer than 30 days. Trust must not last longer than the
 // counter of Forgets.
 func TestTrustOnMemcachedLastsAtMost27Days(t *testing.T) {
 	const day = 24 * time.Hour
-	server := memcachedtest.Start(t)
 	clock := storetest.NewClock(time.Now().Truncate(time.Second))
-	open := func() core.Store {
-		return core.Must(memcachedstore.New([]string{server.Addr}, memcachedstore.Clock(clock.Now), memcachedstore.Timeout(10*time.Second), memcachedstore.AnotherInstance()))
-	}
-	var e trusts
-	s := newSiteAt(t, clock, login.Config{Store: open(), Resilience: resilient.Config{Timeout: 20 * time.Second}, Secrets: [][]byte{secret}, CookieFor: 28 * day, OnEvent: e.event})
-	attempt := func(cookie, want string) {
-		t.Helper()
-		s.serve(with(cookie, "192.0.2.99", "alice"), http.StatusOK)
-		if e.last.Trust != want {
-			t.Errorf("trusted by %q, want %q", e.last.Trust, want)
-		}
-	}
-	old := s.cookieOf("alice")
+	store := core.Must(memcachedstore.New([]string{memcachedtest.Start(t).Addr}, memcachedstore.Clock(clock.Now), memcachedstore.Timeout(10*time.Second), memcachedstore.AnotherInstance()))
+	s := newSiteAt(t, clock, login.Config{Store: store, Resilience: resilient.Config{Timeout: 20 * time.Second}, Secrets: [][]byte{secret}, CookieFor: 28 * day})
 	made, err := s.guard.DeviceCookie(t.Context(), "alice")
 	if err != nil || made.MaxAge != int(27*day/time.Second) {
 		t.Errorf("%+v, %v", made, err)
 	}
-	attempt(old, "device")
-	if err := s.guard.Forget(t.Context(), "alice"); err != nil {
-		t.Fatal(err)
+	old := s.cookieOf("alice")
+	for _, want := range []string{"device", ""} {
+		if got := s.trust(old, "alice"); got != want {
+			t.Errorf("trusted by %q, want %q", got, want)
+		}
+		s.must(s.guard.Forget(t.Context(), "alice"))
 	}
-	attempt(old, "")
-	attempt(s.cookieOf("alice"), "device")
 	clock.Advance(27*day - time.Second)
-	attempt(old, "")
+	if got := s.trust(old, "alice"); got != "" {
+		t.Errorf("trusted by %q, weeks after Forget", got)
+	}
 }
 
 // The owner of the account changes the password and calls Forget, in this process or in
 // another one, while a handler checks an attempt with the old password. The attempt
-// succeeds. Its client is not trusted.
+// succeeds. Its address is not known.
 func TestAForgetWhileTheHandlerRunsEndsTheTrustOfTheAttempt(t *testing.T) {
-	var e trusts
-	here, there := newInstances(t, redistest.Start(t).Addr, login.Config{Secrets: [][]byte{secret}, OnEvent: e.event})
-	trusted := func(cookie string) bool {
-		here.serve(with(cookie, "192.0.2.99", "alice"), http.StatusUnauthorized)
-		return e.last.Trust == "device"
-	}
-	known := func() bool {
-		st, err := here.guard.Status(t.Context(), "alice", "192.0.2.1")
-		if err != nil {
-			t.Fatal(err)
+	here, there := newInstances(t, redistest.Start(t).Addr, login.Config{Secrets: [][]byte{secret}})
+	for _, forgets := range []*site{here, there} {
+		for _, forget := range []bool{true, false} {
+			end := here.begin(form("192.0.2.1", "alice"))
+			if forget {
+				here.must(forgets.guard.Forget(t.Context(), "alice"))
+			}
+			end(http.StatusOK)
+			here.wantKnown("192.0.2.1", "alice", !forget)
 		}
-		return st.KnownAddress
-	}
-	for _, forgets := range []*site{here, there, here} {
-		end := here.begin(form("192.0.2.1", "alice"))
-		if err := forgets.guard.Forget(t.Context(), "alice"); err != nil {
-			t.Fatal(err)
-		}
-		cookie := here.cookieOf("alice")
-		end(http.StatusOK)
-		if known() || trusted(cookie) {
-			t.Errorf("an attempt from before Forget: address known %v, cookie trusted %v", known(), trusted(cookie))
-		}
-		end = here.begin(form("192.0.2.1", "alice"))
-		cookie = here.cookieOf("alice")
-		end(http.StatusOK)
-		if !known() || !trusted(cookie) {
-			t.Errorf("an attempt after Forget: address known %v, cookie trusted %v", known(), trusted(cookie))
-		}
-	}
-	// The attempt came with a cookie that was trusted when it began.
-	end := here.begin(with(here.cookieOf("alice"), "192.0.2.1", "alice"))
-	if err := here.guard.Forget(t.Context(), "alice"); err != nil {
-		t.Fatal(err)
-	}
-	cookie := here.cookieOf("alice")
-	end(http.StatusOK)
-	if known() || trusted(cookie) {
-		t.Errorf("an attempt with a cookie from before Forget: address known %v, cookie trusted %v", known(), trusted(cookie))
 	}
 }
 
@@ -239,21 +161,12 @@ func TestForgetAgreesWithAModel(t *testing.T) {
 		knownFor := time.Duration(rapid.SampledFrom([]int{1, 14, 350}).Draw(r, "knownFor")) * day
 		clock := storetest.NewClock(time.Unix(1_764_000_000, 0))
 		store := newShared(t, core.MemoryConfig{Clock: clock.Now})
-		var e trusts
 		var sites []*site
 		for range 3 {
-			s := &site{t: t, clock: clock}
-			guard, err := login.NewGuard(login.Config{
-				Field: "username", Clock: clock.Now, Store: store, Secrets: [][]byte{secret}, OnEvent: e.event,
-				CookieFor: cookieFor, KnownFor: knownFor, Attempts: core.PerMinute(core.MaxQuota),
+			sites = append(sites, newSiteAt(t, clock, login.Config{
+				Store: store, Secrets: [][]byte{secret}, CookieFor: cookieFor, KnownFor: knownFor, Attempts: core.PerMinute(core.MaxQuota),
 				Resilience: resilient.Config{Timeout: time.Minute},
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer guard.Close() //nolint:errcheck // never fails without a shared store
-			s.guard = guard
-			sites = append(sites, s)
+			}))
 		}
 		m := trustModel{forgets: map[string][]time.Time{}}
 		pick := func() *site { return rapid.SampledFrom(sites).Draw(r, "instance") }
@@ -298,15 +211,9 @@ func TestForgetAgreesWithAModel(t *testing.T) {
 				valid := knownFor
 				if g.cookie != "" {
 					valid = cookieFor
-					n++
-					s.serve(with(g.cookie, ip(n), g.account), http.StatusOK)
-					trusted = e.last.Trust == "device"
+					trusted = s.trust(g.cookie, g.account) == "device"
 				} else {
-					st, err := s.guard.Status(context.Background(), g.account, g.address)
-					if err != nil {
-						r.Fatal(err)
-					}
-					trusted = st.KnownAddress
+					trusted = s.status(g.account, g.address).KnownAddress
 				}
 				if g.at.IsZero() {
 					return

@@ -1,11 +1,9 @@
 package login
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"sync/atomic"
-	"time"
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/stores/resilient"
@@ -18,10 +16,8 @@ type Guard struct {
 	config  Config
 	limiter *core.Limiter
 	memory  memory
-	signer  *signer
-	hasher  hasher
+	hashKey []byte // of events
 	close   func() error
-	judging judging
 	lines   lines
 
 	failed    atomic.Bool   // an attempt has failed
@@ -41,7 +37,7 @@ func NewGuard(c Config) (*Guard, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &Guard{config: c, hasher: newHasher(c.Secrets), close: closeStore}
+	g := &Guard{config: c, hashKey: hashKey(c.Secrets), close: closeStore}
 	g.lines = lines{places: int(min(max(c.Failures.Quota, 1), mostPlaces)), all: map[string]*line{}}
 	observer := c.Observer
 	if observer != nil && !c.Identify {
@@ -51,7 +47,7 @@ func NewGuard(c Config) (*Guard, error) {
 		Name:    c.Name,
 		Rules:   g.rules(),
 		Store:   store,
-		Headers: c.Headers,
+		Headers: core.HeadersOff, // they would show strangers the state of an account
 		// An attacker who can damage a counter must not get a new quota by that.
 		DenyUnreadable: true,
 		Log:            c.Log,
@@ -64,7 +60,6 @@ func NewGuard(c Config) (*Guard, error) {
 	if err != nil {
 		return nil, errors.Join(err, closeStore())
 	}
-	g.signer = newSigner(&g.config)
 	return g, nil
 }
 
@@ -113,8 +108,7 @@ func (h hooks) ShouldLimit(r core.Request) bool {
 func (c *Config) logsIn(r core.Request) bool { return slices.Contains(c.Methods, r.Method()) }
 
 // Check decides whether an attempt may reach the handler, and charges for it. It
-// implements [core.Checker]. It waits for the Verdict.Delay of Config.OnSuspicion, and
-// in the line of Basic authentication.
+// implements [core.Checker]. It waits in the line of Basic authentication.
 //
 // The limiter makes one decision. Its key functions find the account, and read whether
 // the client is trusted before they choose the limits: see attempt.find.
@@ -134,14 +128,12 @@ func (g *Guard) Check(r core.Request) (d core.Decision) {
 	case core.ReasonWithinLimits:
 		g.suspect(a, &d)
 	}
-	if judges = d.Allowed && d.NeedsOutcome(); judges {
-		g.judging.begin(a)
-	}
+	judges = d.Allowed && d.NeedsOutcome()
 	return d
 }
 
 // suspect sets the attempt's suspicion. If the account is suspicious and the client is
-// a stranger, it calls OnSuspicion and carries out the Verdict.
+// a stranger, it calls OnSuspicion, which may deny the attempt.
 func (g *Guard) suspect(a *attempt, d *core.Decision) {
 	for s := range d.Limits() {
 		if s.Rule == ruleAccount {
@@ -157,41 +149,20 @@ func (g *Guard) suspect(a *attempt, d *core.Decision) {
 	if g.config.OnSuspicion == nil {
 		return
 	}
-	v := g.config.OnSuspicion(a.Request, a.suspicion)
-	gone := wait(a.Context(), v.Delay)
-	switch {
-	case v.Deny != nil:
-		g.limiter.Settle(a, *d, neither.outcome()) // the hit of the address stays
-		a.denial = v.Deny
-		d.Allowed, d.Reason = false, core.ReasonOverLimit
-		d.RetryAfter = core.Never // no wait makes the guard allow it
-		g.tell(a, EventDenied, *d)
-	case gone != nil:
-		// The attempt is a failure. It does not reach the handler: a client that closes only its
-		// own half of the connection could still read the response, without the delay.
-		g.Settle(a, *d, core.Outcome{Status: core.StatusCanceled, Canceled: true})
-		d.Allowed, d.Reason, d.Err = false, core.ReasonFailed, gone
+	if a.denial = g.config.OnSuspicion(a.Request, a.suspicion); a.denial == nil {
+		return
 	}
-}
-
-// wait waits for d. If the context ends before that, it returns the cause.
-func wait(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return nil
-	}
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	g.limiter.Settle(a, *d, neither.outcome()) // the hit of the address stays
+	d.Allowed, d.Reason = false, core.ReasonOverLimit
+	d.RetryAfter = core.Never // no wait makes the guard allow it
+	g.tell(a, EventDenied, *d)
 }
 
 // Deny returns the response to an attempt that Check has denied. It implements
 // [core.Checker].
 func (g *Guard) Deny(r core.Request, d core.Decision) core.Denial { return g.limiter.Deny(r, d) }
 
-// OnDisallowed returns the Verdict.Deny of OnSuspicion, or the response of Config.OnDisallowed.
+// OnDisallowed returns the denial of OnSuspicion, or of Config.OnDisallowed.
 func (h hooks) OnDisallowed(r core.Request, d core.Decision) core.Denial {
 	if a, ok := d.Note().(*attempt); ok && a.denial != nil {
 		return *a.denial
@@ -208,7 +179,6 @@ func (g *Guard) Settle(r core.Request, d core.Decision, o core.Outcome) {
 	}
 	result := g.config.judge(a, o)
 	g.limiter.Settle(r, d, result.outcome())
-	g.judging.end(a)
 	g.lines.leave(a, result)
 	switch {
 	case result == success:

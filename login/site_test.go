@@ -82,6 +82,8 @@ type site struct {
 	guard   *login.Guard
 	reached atomic.Int64 // attempts that have reached the handler
 	cookies []string     // that an attacker has
+	last    atomic.Pointer[login.Event]
+	fresh   int // addresses that trust has used
 }
 
 var secret = []byte(strings.Repeat("s", 32))
@@ -97,6 +99,13 @@ func newSiteAt(t *testing.T, clock *storetest.Clock, c login.Config) *site {
 	c.Clock = s.clock.Now
 	if c.Field == "" && c.Sources == nil {
 		c.Field = "username"
+	}
+	onEvent := c.OnEvent
+	c.OnEvent = func(e login.Event) {
+		s.last.Store(&e)
+		if onEvent != nil {
+			onEvent(e)
+		}
 	}
 	guard, err := login.NewGuard(c)
 	if err != nil {
@@ -138,8 +147,18 @@ func (s *site) serve(r *request, status int) int {
 	return status
 }
 
+// wrong and right are one attempt, with its status.
 func (s *site) wrong(ip, user string) int { return s.serve(form(ip, user), http.StatusUnauthorized) }
 func (s *site) right(ip, user string) int { return s.serve(form(ip, user), http.StatusOK) }
+
+// wrongs are n wrong passwords from one address; flood is one from each of n addresses.
+func (s *site) wrongs(n int, ip, user string) string {
+	return many(n, func(int) int { return s.wrong(ip, user) })
+}
+
+func (s *site) flood(n int, user string) string {
+	return many(n, func(i int) int { return s.wrong(ip(i), user) })
+}
 
 // cancel is an attempt whose client goes away while the handler works.
 func (s *site) cancel(ip, user string) int {
@@ -184,20 +203,46 @@ func (s *site) atOnce(n, status int, takes time.Duration) string {
 	return many(n, func(i int) int { return got[i] })
 }
 
-func (s *site) withCookie(r *request, user string) *request {
+// cookieOf returns the Cookie header of a new device cookie.
+func (s *site) cookieOf(user string) string {
 	s.t.Helper()
 	c, err := s.guard.DeviceCookie(context.Background(), user)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	r.header.Add("Cookie", c.Name+"="+c.Value)
-	return r
+	return c.Name + "=" + c.Value
 }
 
-// cookieOf returns the Cookie header of a new device cookie.
-func (s *site) cookieOf(user string) string {
+// trust is why an attempt with a cookie from a new address is trusted.
+func (s *site) trust(cookie, user string) string {
+	s.fresh++
+	s.serve(with(cookie, fmt.Sprintf("198.18.%d.%d", s.fresh/250, s.fresh%250), user), http.StatusOK)
+	return s.last.Load().Trust
+}
+
+func (s *site) status(user, address string) login.Status {
 	s.t.Helper()
-	return s.withCookie(form("192.0.2.250", user), user).header.Get("Cookie")
+	st, err := s.guard.Status(context.Background(), user, address)
+	if err != nil {
+		s.t.Error(err)
+	}
+	return st
+}
+
+// wantKnown checks whether an address is known for an account.
+func (s *site) wantKnown(address, user string, want bool) {
+	s.t.Helper()
+	if st := s.status(user, address); st.KnownAddress != want {
+		s.t.Errorf("%s is known for %s: %t, want %t", address, user, st.KnownAddress, want)
+	}
+}
+
+// must fails the test if a call of support has failed.
+func (s *site) must(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatal(err)
+	}
 }
 
 func (s *site) want(got, want string) {
@@ -216,11 +261,6 @@ func many(n int, f func(i int) int) string {
 }
 
 func ip(i int) string { return fmt.Sprintf("198.51.%d.%d", i/250, 1+i%250) }
-
-// trusts keeps the last event, whose Trust is why the client was trusted.
-type trusts struct{ last login.Event }
-
-func (e *trusts) event(ev login.Event) { e.last = ev }
 
 // shared is a store that several guards of one process open by the same name,
 // as guards in several processes do. It counts how often it is asked, and can

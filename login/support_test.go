@@ -3,7 +3,6 @@ package login_test
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -13,25 +12,38 @@ import (
 	"github.com/floodgate-go/floodgate/login"
 )
 
+// A denial cache in front of a shared store hides no limit.
 func TestStatus(t *testing.T) {
-	s := newSite(t, login.Config{})
-	ctx := context.Background()
-	s.right("192.0.2.7", "alice")
-	many(6, func(int) int { return s.wrong("203.0.113.1", "alice") })
-	many(200, func(i int) int { return s.wrong(ip(i), "alice") })
-	st, err := s.guard.Status(ctx, "ALICE", "203.0.113.1")
-	if err != nil || !st.Account.Denied || !st.AddressAccount.Denied || st.AddressAccount.RetryAfter != 30*time.Second || st.Address.Remaining != 15 || st.KnownAddress || st.RetryAfter < 30*time.Second {
-		t.Errorf("%+v, %v", st, err)
+	cached, _ := newInstances(t, redistest.Start(t).Addr, login.Config{})
+	for _, s := range []*site{newSite(t, login.Config{}), cached} {
+		s.right("192.0.2.7", "alice")
+		s.wrongs(6, "203.0.113.1", "alice")
+		if st := s.status("ALICE", "203.0.113.1"); !st.AddressAccount.Denied || st.AddressAccount.RetryAfter != 30*time.Second || st.RetryAfter != 30*time.Second || st.Account.Remaining != 95 || st.Address.Remaining != 15 || st.Trusted.Remaining != 50 || st.KnownAddress {
+			t.Errorf("%+v", st)
+		}
+		s.flood(200, "alice")
+		if st := s.status("alice", "203.0.113.1"); !st.Account.Denied || st.RetryAfter != st.Account.RetryAfter || st.RetryAfter <= 30*time.Second {
+			t.Errorf("a stranger while strangers are denied: %+v", st)
+		}
+		if st := s.status("alice", "192.0.2.7"); !st.KnownAddress || st.RetryAfter != 0 {
+			t.Errorf("at home: %+v", st)
+		}
+		s.wrongs(4, "203.0.113.2", "carol")
+		if st := s.status("carol", "203.0.113.2"); st.AddressAccount.Remaining != 1 || st.AddressAccount.Denied || st.RetryAfter != 0 {
+			t.Errorf("one attempt is left: %+v", st)
+		}
 	}
-	if st, err := s.guard.Status(ctx, "alice", "192.0.2.7"); err != nil || !st.KnownAddress || st.RetryAfter != 0 {
-		t.Errorf("at home: %+v, %v", st, err)
-	}
-	many(4, func(int) int { return s.wrong("203.0.113.2", "carol") })
-	if st, err := s.guard.Status(ctx, "carol", "203.0.113.2"); err != nil || st.AddressAccount.Remaining != 1 || st.AddressAccount.Denied || st.RetryAfter != 0 {
-		t.Errorf("one attempt is left: %+v, %v", st, err)
-	}
-	if st, err := s.guard.Status(ctx, "bob", "2001:db8::1"); err != nil || st.RetryAfter != 0 || st.Account.Remaining != 100 {
-		t.Errorf("another account: %+v, %v", st, err)
+}
+
+func TestATextThatIsNoAddressIsAnError(t *testing.T) {
+	g := newSite(t, login.Config{}).guard
+	for _, address := range []string{"", "nonsense", "203.0.113.1:80", "10.0.0.0/8"} {
+		if st, err := g.Status(t.Context(), "alice", address); err == nil {
+			t.Errorf("%q: %+v", address, st)
+		}
+		if g.UnblockAddress(t.Context(), address) == nil || g.Trust(t.Context(), "alice", address) == nil {
+			t.Errorf("%q is taken for an address", address)
+		}
 	}
 }
 
@@ -39,13 +51,10 @@ func TestStatus(t *testing.T) {
 // a Forget, and for a cookie that is not valid any more and for none.
 func TestResponsesDoNotRevealWhetherAnAccountExists(t *testing.T) {
 	s := newSite(t, login.Config{Secrets: [][]byte{secret}})
-	answers := func(user string, prepare func(r *request)) string {
+	answers := func(user, cookie string) string {
 		text := ""
 		for i := range 130 {
-			r := form(ip(i), user)
-			if prepare != nil {
-				prepare(r)
-			}
+			r := with(cookie, ip(i), user)
 			d := s.guard.Check(r)
 			text += fmt.Sprint(d.AppendHeaders(nil))
 			if !d.Allowed {
@@ -57,20 +66,17 @@ func TestResponsesDoNotRevealWhetherAnAccountExists(t *testing.T) {
 		s.clock.Advance(2 * time.Hour)
 		return text
 	}
-	a := answers("alice", nil)
+	a := answers("alice", "")
 	old := s.cookieOf("bob")
 	s.right("192.0.2.1", "bob")
 	for _, user := range []string{"bob", "nobody"} {
-		if err := s.guard.Forget(t.Context(), user); err != nil {
-			t.Fatal(err)
-		}
+		s.must(s.guard.Forget(t.Context(), user))
 	}
 	for name, got := range map[string]string{
-		"an account that does not exist":            answers("nobody at all", nil),
-		"one that exists and was forgotten":         answers("bob", nil),
-		"one that does not exist and was forgotten": answers("nobody", nil),
-		"a cookie from before the Forget":           answers("bob", func(r *request) { r.header.Set("Cookie", old) }),
-		"a cookie of another account":               answers("carol", func(r *request) { r.header.Set("Cookie", old) }),
+		"one that exists and was forgotten":         answers("bob", ""),
+		"one that does not exist and was forgotten": answers("nobody", ""),
+		"a cookie from before the Forget":           answers("bob", old),
+		"a cookie of another account":               answers("carol", old),
 	} {
 		if got != a {
 			t.Errorf("%s: the answers differ", name)
@@ -86,71 +92,17 @@ func TestResponsesDoNotRevealWhetherAnAccountExists(t *testing.T) {
 func TestEachUnblockResetsEachAddressOnce(t *testing.T) {
 	failures := login.DefaultFailures
 	failures.Lockout = core.Lockout{First: time.Hour, Factor: 1}
-	for _, between := range []time.Duration{0, time.Minute, 59 * time.Minute, 61 * time.Minute, 366 * 24 * time.Hour} {
+	for _, between := range []time.Duration{0, 59 * time.Minute, 61 * time.Minute, 366 * 24 * time.Hour} {
 		s := newSite(t, login.Config{Failures: failures, AccountFailures: core.PerHour(100_000)})
 		for range 3 {
-			many(6, func(int) int { return s.wrong("203.0.113.1", "alice") })
-			if err := s.guard.Unblock(t.Context(), "alice"); err != nil {
-				t.Fatal(err)
-			}
-			if st, err := s.guard.Status(t.Context(), "alice", "203.0.113.1"); err != nil || st.RetryAfter != 0 || st.AddressAccount.Remaining != 5 {
-				t.Errorf("%v between: after Unblock: %+v, %v", between, st, err)
-			}
+			s.wrongs(6, "203.0.113.1", "alice")
+			s.must(s.guard.Unblock(t.Context(), "alice"))
 			s.clock.Advance(50 * time.Second)
-			s.want(many(6, func(int) int { return s.wrong("203.0.113.1", "alice") }), "map[401:5 429:1]")
+			if got := s.wrongs(6, "203.0.113.1", "alice"); got != "map[401:5 429:1]" {
+				t.Errorf("%v between: after Unblock: %s", between, got)
+			}
 			s.clock.Advance(between)
 		}
-	}
-}
-
-func TestStatusRejectsATextThatIsNoAddress(t *testing.T) {
-	s := newSite(t, login.Config{})
-	for _, address := range []string{"", "nonsense", "203.0.113.1:80", "10.0.0.0/8"} {
-		if st, err := s.guard.Status(context.Background(), "alice", address); err == nil {
-			t.Errorf("%q: %+v", address, st)
-		}
-	}
-}
-
-// UnblockAddress lets an address in, that of a whole IPv6 network too, and forgets no failures.
-func TestUnblockAddress(t *testing.T) {
-	for seen, typed := range map[string]string{"203.0.113.1": "203.0.113.1", "2001:db8::1": "2001:db8::2"} {
-		s := newSite(t, login.Config{})
-		many(30, func(i int) int { return s.wrong(seen, ip(i)) })
-		if st, err := s.guard.Status(t.Context(), "alice", seen); err != nil || !st.Address.Denied {
-			t.Errorf("%s: %+v, %v", seen, st, err)
-		}
-		many(5, func(int) int { return s.wrong("203.0.113.9", "alice") })
-		if err := s.guard.UnblockAddress(t.Context(), typed); err != nil {
-			t.Error(err)
-		}
-		st, err := s.guard.Status(t.Context(), "alice", seen)
-		if err != nil || st.Address.Denied || st.Account.Remaining != st.Account.Limit.Quota-5 {
-			t.Errorf("%s: %+v, %v", seen, st, err)
-		}
-	}
-	if err := newSite(t, login.Config{}).guard.UnblockAddress(t.Context(), "alice"); err == nil {
-		t.Error("a username is taken for an address")
-	}
-}
-
-// The other instance has just denied the account. The Unblock resets the failures of the
-// address and of the account.
-func TestAnUnblockTakesEffectOnOtherInstancesWithinASecond(t *testing.T) {
-	for name, c := range map[string]login.Config{
-		"address and account": {Attempts: core.PerMinute(1000)},
-		"account":             {Attempts: core.PerMinute(1000), AccountFailures: core.Limit{Quota: 3, Window: time.Hour, Algorithm: core.FixedWindow}, ForgetAddresses: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			here, there := newInstances(t, redistest.Start(t).Addr, c)
-			many(8, func(int) int { return there.wrong("203.0.113.1", "alice") })
-			there.want(many(20, func(int) int { return there.wrong("203.0.113.1", "alice") }), "map[429:20]")
-			if err := here.guard.Unblock(context.Background(), "alice"); err != nil {
-				t.Fatal(err)
-			}
-			here.clock.Advance(time.Second)
-			there.want(many(1, func(int) int { return there.wrong("203.0.113.1", "alice") }), "map[401:1]")
-		})
 	}
 }
 
@@ -162,46 +114,60 @@ func TestAnAccountCanBeUnblockedAThousandTimes(t *testing.T) {
 			t.Fatalf("the %d-th time: %v", unblocked, err)
 		}
 	}
-	if err := s.guard.Unblock(t.Context(), "bob"); err != nil {
-		t.Errorf("another account: %v", err)
+	s.must(s.guard.Unblock(t.Context(), "bob"))
+}
+
+// UnblockAddress lets an address in, that of a whole IPv6 network too, and resets no failures.
+func TestUnblockAddress(t *testing.T) {
+	for seen, typed := range map[string]string{"203.0.113.1": "203.0.113.1", "2001:db8::1": "2001:db8::2"} {
+		s := newSite(t, login.Config{})
+		many(30, func(i int) int { return s.wrong(seen, ip(i)) })
+		if st := s.status("alice", seen); !st.Address.Denied {
+			t.Errorf("%s: %+v", seen, st)
+		}
+		s.wrongs(5, "203.0.113.9", "alice")
+		s.must(s.guard.UnblockAddress(t.Context(), typed))
+		if st := s.status("alice", seen); st.Address.Denied || st.Account.Remaining != 95 {
+			t.Errorf("%s: %+v", seen, st)
+		}
 	}
 }
 
-// Only a limit that denies has the text of too many attempts: a guard whose store fails, or that cannot read the
-// username, says so.
+// The other instance has just denied the account. The Unblock resets the failures of the
+// address and of the account.
+func TestAnUnblockTakesEffectOnOtherInstancesWithinASecond(t *testing.T) {
+	for name, c := range map[string]login.Config{
+		"address and account": {}, "account": {AccountFailures: core.Limit{Quota: 3, Window: time.Hour, Algorithm: core.FixedWindow}, ForgetAddresses: true},
+	} {
+		c.Attempts = core.PerMinute(1000)
+		here, there := newInstances(t, redistest.Start(t).Addr, c)
+		there.wrongs(8, "203.0.113.1", "alice")
+		there.want(there.wrongs(20, "203.0.113.1", "alice"), "map[429:20]")
+		here.must(here.guard.Unblock(context.Background(), "alice"))
+		here.clock.Advance(time.Second)
+		if got := there.wrongs(1, "203.0.113.1", "alice"); got != "map[401:1]" {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
+// Only a limit that denies has the text of too many attempts: a guard whose store fails, or
+// that cannot read the username, says so.
 func TestTheStandardDenialSaysWhyItDenies(t *testing.T) {
 	counters, store := private(t)
-	s := newSite(t, login.Config{Store: counters, Log: slog.New(slog.DiscardHandler)})
-	denial := func(r *request) core.Denial {
-		t.Helper()
-		d := s.guard.Check(r)
-		if d.Allowed {
-			t.Fatalf("%v", d)
-		}
-		return s.guard.Deny(r, d)
-	}
-	many(5, func(int) int { return s.wrong("203.0.113.1", "alice") })
-	over, bad := denial(form("203.0.113.1", "alice")), denial(form("203.0.113.1", ""))
-	store.gone.Store(true)
-	failed := denial(form("203.0.113.1", "alice"))
+	s := newSite(t, login.Config{Store: counters, Log: quiet})
+	s.wrongs(5, "203.0.113.1", "alice")
 	for _, row := range []struct {
-		got    core.Denial
+		user   string
+		gone   bool
 		status int
 		text   string
-	}{{over, 429, "Too many attempts to log in. Try again later."}, {bad, 400, `the field \"username\" is missing or empty`}, {failed, 503, "Try again later."}} {
-		body := string(row.got.Body)
-		if row.got.Status != row.status || !strings.Contains(body, fmt.Sprintf(`"status":%d,`, row.status)) || !strings.Contains(body, row.text) {
-			t.Errorf("%d, want %d: %s", row.got.Status, row.status, body)
+	}{{"alice", false, 429, "Too many attempts to log in. Try again later."}, {"", false, 400, "missing or empty"}, {"alice", true, 503, "Try again later."}} {
+		store.gone.Store(row.gone)
+		r := form("203.0.113.1", row.user)
+		denial := s.guard.Deny(r, s.guard.Check(r))
+		if body := string(denial.Body); denial.Status != row.status || !strings.Contains(body, fmt.Sprintf(`"status":%d,`, row.status)) || !strings.Contains(body, row.text) {
+			t.Errorf("%d, want %d: %s", denial.Status, row.status, body)
 		}
-	}
-}
-
-// A denial cache does not hide the other limits.
-func TestStatusOfADeniedAccountHasAllLimits(t *testing.T) {
-	s, _ := newInstances(t, redistest.Start(t).Addr, login.Config{})
-	many(8, func(int) int { return s.wrong("203.0.113.1", "alice") })
-	st, err := s.guard.Status(context.Background(), "alice", "203.0.113.1")
-	if err != nil || !st.AddressAccount.Denied || st.Account.Limit.Quota != 100 || st.Address.Limit.Quota != 20 || st.Account.Remaining != 95 {
-		t.Errorf("%+v, %v", st, err)
 	}
 }

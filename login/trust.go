@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
@@ -171,7 +169,7 @@ func (m memory) change(ctx context.Context, rule, account string) error {
 // address, on every instance that shares the store, before Forget returns. The clients count
 // as strangers until they log in again. Call Forget after a new password has been stored, and
 // if somebody may have stolen a browser's cookies. An attempt that began before the Forget
-// does not make its client trusted. While a shared store does not answer, older device
+// does not make its address known. While a shared store does not answer, older device
 // cookies are valid.
 //
 // Forget does not check whether the account exists, does not reset the account's failures
@@ -220,37 +218,4 @@ func (g *Guard) Trust(ctx context.Context, username, address string) error {
 		return fmt.Errorf("login: Trust: the shared store does not answer: the address is not known: %w", core.ErrDegraded)
 	}
 	return g.memory.remember(ctx, t, key, account)
-}
-
-// judging has the attempts whose handlers are running in this process, in the order in
-// which they began. Its methods may be called concurrently.
-type judging struct {
-	mu       sync.Mutex
-	attempts []*attempt
-}
-
-func (j *judging) begin(a *attempt) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.attempts = append(j.attempts, a)
-}
-
-func (j *judging) end(a *attempt) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.attempts = slices.DeleteFunc(j.attempts, func(other *attempt) bool { return other == a })
-}
-
-// oldest returns the trust of the oldest attempt on an account whose handler is running.
-// DeviceCookie does not know for which attempt it is called. The generation of the oldest
-// one is the safe one: every later Forget ends it.
-func (j *judging) oldest(account string) (t trust, found bool) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	for _, a := range j.attempts {
-		if a.account == account {
-			return a.trust, true
-		}
-	}
-	return trust{}, false
 }

@@ -71,7 +71,7 @@ func Guarded(t testing.TB, change func(*login.Config)) func(*Site) core.Checker 
 			SuspiciousAfter: core.MaxQuota - 1,
 			OnEvent: func(e login.Event) {
 				if e.Kind == login.EventFailed {
-					s.Count(e.Username)
+					s.Count(e.Account)
 				}
 			},
 		}
