@@ -54,7 +54,11 @@ func TestRequestsAtOnceWithBasicAuthentication(t *testing.T) {
 				}
 				s.want(s.atOnce(row.n, row.status, row.takes), row.want)
 				s.clock.Advance(time.Hour)
+				begun := time.Now()
 				s.want(s.atOnce(5, 401, time.Second), "map[401:5]")
+				if took := time.Since(begun); took > 5*time.Second { // the denied have left the line
+					t.Errorf("5 more took %v", took)
+				}
 			})
 		})
 	}

@@ -122,7 +122,7 @@ func TestUnblockAddress(t *testing.T) {
 	for seen, typed := range map[string]string{"203.0.113.1": "203.0.113.1", "2001:db8::1": "2001:db8::2"} {
 		s := newSite(t, login.Config{})
 		many(30, func(i int) int { return s.wrong(seen, ip(i)) })
-		if st := s.status("alice", seen); !st.Address.Denied {
+		if st := s.status("alice", seen); !st.Address.Denied || st.RetryAfter != st.Address.RetryAfter {
 			t.Errorf("%s: %+v", seen, st)
 		}
 		s.wrongs(5, "203.0.113.9", "alice")
