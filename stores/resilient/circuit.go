@@ -43,7 +43,7 @@ const logAgain = time.Minute
 // ticket is the permission of one operation to ask a server. Its holder must call end.
 type ticket struct {
 	*circuit
-	seen int  // the failures in a row when it was given
+	seen int  // the failures in a row when it was given: of failures that overlap, one counts
 	try  bool // the circuit is open
 }
 
@@ -71,7 +71,7 @@ func (k *circuit) allow() (ticket, bool) {
 
 // end notes the outcome, with the error if it is failed. It returns what is to be
 // reported then, under no lock.
-func (t ticket) end(o outcome, err error) (n news) {
+func (t ticket) end(o outcome, err error) (n report) {
 	k := t.circuit
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -88,7 +88,7 @@ func (t ticket) end(o outcome, err error) (n news) {
 		k.failures, k.open, k.told = 0, false, false
 	case o == failed && t.try:
 		k.wait()
-	case o == failed && t.seen == k.failures: // else it waited together with one that has failed
+	case o == failed && t.seen == k.failures:
 		k.failures++
 		if k.failures >= k.config.Failures {
 			k.open = true
@@ -102,13 +102,13 @@ func (t ticket) end(o outcome, err error) (n news) {
 	return n
 }
 
-// news is what is to be reported of a circuit; the zero value: nothing.
-type news struct {
+// report is what is to be reported of a circuit; the zero value: nothing.
+type report struct {
 	failure error // to be logged
 	change  *Change
 }
 
-func (k *circuit) report(limiter string, n news) {
+func (k *circuit) tell(limiter string, n report) {
 	log := k.config.Log.With("limiter", limiter)
 	if k.server != "" {
 		log = log.With("server", k.server)
@@ -144,9 +144,9 @@ func (s *Store) circuit(server string) *circuit {
 	return k.(*circuit)
 }
 
-// allow appends to tickets one for each server that has a key of the batch; it returns
+// tickets appends to tickets one for each server that has a key of the batch; it returns
 // false if one of the servers must not be asked.
-func (c *counters) allow(tickets []ticket, b *core.Batch) ([]ticket, bool) {
+func (c *counters) tickets(tickets []ticket, b *core.Batch) ([]ticket, bool) {
 	if c.locator == nil || len(b.Items) == 0 {
 		t, ok := c.whole.allow()
 		return append(tickets, t), ok
@@ -168,9 +168,9 @@ func (c *counters) allow(tickets []ticket, b *core.Batch) ([]ticket, bool) {
 	return tickets, true
 }
 
-// end ends an operation, and reports what follows. A failure of keys on several servers
+// settle ends the tickets of an operation, and reports what follows. A failure of keys on several servers
 // counts against the one that the error names, else against all.
-func (c *counters) end(tickets []ticket, o outcome, err error) {
+func (c *counters) settle(tickets []ticket, o outcome, err error) {
 	named := -1
 	if err != nil {
 		var op *net.OpError
@@ -178,7 +178,7 @@ func (c *counters) end(tickets []ticket, o outcome, err error) {
 			named = slices.IndexFunc(tickets, func(t ticket) bool { return t.server == op.Addr.String() })
 		}
 	}
-	var room [2]news
+	var room [2]report
 	all := room[:0]
 	for i, t := range tickets {
 		blame := o
@@ -189,7 +189,7 @@ func (c *counters) end(tickets []ticket, o outcome, err error) {
 	}
 	for i, n := range all { // last, because OnChange may panic
 		if n.failure != nil || n.change != nil {
-			tickets[i].report(c.limiter, n)
+			tickets[i].tell(c.limiter, n)
 		}
 	}
 }

@@ -69,7 +69,7 @@ type Config struct {
 	Retry time.Duration
 	// OnChange is called when the circuit of the store, or of one of its servers, opens
 	// or closes. The caller is the request that has noticed it, and holds no lock.
-	// OnChange should not take as long as Retry.
+	// If OnChange takes as long as Retry, changes may be reported in the wrong order.
 	OnChange func(Change)
 	// Log gets a line with the cause at the first failure, and a line when the
 	// store answers again; nil: slog.Default(). A failure after a success is

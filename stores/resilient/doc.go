@@ -21,8 +21,9 @@
 // When the store answers again, it decides alone, and does not learn of the hits that
 // were allowed without it. So in one window a key gets at most its quota from the
 // store and once more from all instances together: 200 of a quota of 100, with
-// Instances 4 and 4 instances. If 8 instances run, it is 300. A process that is
-// started again has counted nothing.
+// Instances 4 and 4 instances. If 8 instances run, it is 300. Each counter has
+// windows of its own: see [core.Limit.WorstCase]. A process that is started again, or
+// has evicted the key, has counted nothing.
 //
 // Without the store, Block, Grant, Reset and ResetAll act on this process only. Their
 // error wraps [core.ErrDegraded]: repeat them when the store answers. A refund goes
@@ -33,8 +34,9 @@
 //
 // After Config.Failures failures in a row, only one request at a time waits for the
 // store, about every Config.Retry, until it answers. Failures of requests that wait at
-// the same time count as one. If the store tells which server has a key ([Locator]),
+// the same time count as one. If the store reports which server has a key ([Locator]),
 // each server has its own circuit: the keys on other servers are decided there.
-// memcachedstore tells it, redisstore does not: while one primary of a Redis Cluster
-// does not answer, most requests of all keys are decided without the store.
+// memcachedstore reports it, redisstore does not. While one primary of a Redis Cluster
+// hangs, each request for its keys waits for the store's Timeout before it is decided
+// here; some requests for other keys are decided here, too.
 package resilient

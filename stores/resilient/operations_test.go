@@ -163,7 +163,7 @@ func TestOperations(t *testing.T) {
 						_, _ = l.Take(t.Context(), 1, user("bob"))
 					}
 					err := row.do(t.Context(), l)
-					if errors.Is(err, core.ErrDegraded) != (mode == resilient.Local) || !errors.Is(err, errGone) && !errors.Is(err, resilient.ErrDown) {
+					if errors.Is(err, core.ErrDegraded) != (mode == resilient.Local) || mode == resilient.Local && errors.Is(err, core.ErrNotCharged) || !errors.Is(err, errGone) && !errors.Is(err, resilient.ErrDown) {
 						t.Errorf("in an outage: %v", err)
 					}
 					if mode == resilient.Local && left(errGone) != row.left {

@@ -140,33 +140,33 @@ func (c *counters) Do(ctx context.Context, b *core.Batch) error {
 		ctx = context.WithoutCancel(ctx)
 	}
 	if b.Op == core.OpRefund && b.Degraded {
-		return c.without(ctx, b, nil) // it was counted here, or nowhere
+		return c.decideHere(ctx, b, nil) // it was counted here, or nowhere
 	}
 	err := c.ask(ctx, b)
 	switch {
 	case err == nil:
-		c.follow(ctx, b)
+		c.repeatHere(ctx, b)
 		return nil
 	case errors.Is(ctx.Err(), context.Canceled), isAny(err, core.ErrConfig, core.ErrClosed, core.ErrUnsupported):
 		return err // nobody waits for a decision, or the request is at fault
 	}
-	return c.without(ctx, b, err)
+	return c.decideHere(ctx, b, err)
 }
 
-// patience is how long a store may take if the caller's deadline is sooner.
-const patience = 20 * time.Millisecond
+// hurry: a caller with less time than this tells nothing about the store.
+const hurry = 20 * time.Millisecond
 
 // ask does the operation in the store if the circuits allow it, and tells them how it
 // has ended.
 func (c *counters) ask(ctx context.Context, b *core.Batch) error {
 	b.Cached = false
 	var room [2]ticket
-	tickets, ok := c.allow(room[:0], b)
+	tickets, ok := c.tickets(room[:0], b)
 	if !ok {
 		return ErrDown
 	}
 	deadline, hurried := ctx.Deadline()
-	hurried = hurried && time.Until(deadline) < patience && !tickets[0].try
+	hurried = hurried && time.Until(deadline) < hurry && !tickets[0].try
 	err := c.call(ctx, b)
 	o := failed
 	switch {
@@ -178,7 +178,7 @@ func (c *counters) ask(ctx context.Context, b *core.Batch) error {
 		hurried && time.Until(deadline) <= 0:
 		o = nothing
 	}
-	c.end(tickets, o, err)
+	c.settle(tickets, o, err)
 	return err
 }
 
@@ -208,9 +208,9 @@ func isAny(err error, targets ...error) bool {
 	return slices.ContainsFunc(targets, func(t error) bool { return errors.Is(err, t) })
 }
 
-// without does the operation without the store. The store has failed with cause, or is
+// decideHere does the operation without the store. The store has failed with cause, or is
 // not concerned.
-func (c *counters) without(ctx context.Context, b *core.Batch, cause error) error {
+func (c *counters) decideHere(ctx context.Context, b *core.Batch, cause error) error {
 	mode, decides := c.config.OnFailure, b.Op&(core.OpTake|core.OpPeek|core.OpCharge) != 0
 	if mode == FailClosed || mode == FailOpen && !decides || b.Op == core.OpRefund && !b.Degraded {
 		return cause
@@ -229,12 +229,12 @@ func (c *counters) without(ctx context.Context, b *core.Batch, cause error) erro
 	if decides || cause == nil {
 		return nil
 	}
-	return fmt.Errorf("resilient: %v: %w: repeat it when the store answers: %w", b.Op, core.ErrDegraded, cause)
+	return fmt.Errorf("resilient: %v: %w: repeat it when the store answers: %w", b.Op, core.ErrDegraded, notcharged.Unmark(cause))
 }
 
-// follow does in this process what the store has done: its counters have all hits that this
+// repeatHere does in this process what the store has done: its counters have all hits that this
 // process has allowed.
-func (c *counters) follow(ctx context.Context, b *core.Batch) {
+func (c *counters) repeatHere(ctx context.Context, b *core.Batch) {
 	if c.config.OnFailure != Local || b.Op == core.OpPeek || b.Op == core.OpTake && !b.Allowed {
 		return
 	}
@@ -259,7 +259,7 @@ const clockSlack = 200 * time.Millisecond
 // translate replaces the times in the store's results of a charge by those that the counters
 // of this process have returned for it, as well as is known. A SlidingLog, which
 // has the time of each hit, keeps the hit.
-func (c *counters) translate(o *own) {
+func (c *counters) translate(o *localBatch) {
 	n := int64(c.config.Instances)
 	for i := range o.items {
 		it := &o.items[i]
@@ -271,20 +271,20 @@ func (c *counters) translate(o *own) {
 	}
 }
 
-// own is a copy of a batch for the counters of this process.
-type own struct {
+// localBatch is a copy of a batch for the counters of this process.
+type localBatch struct {
 	core.Batch
 	items   []core.Item
 	results []core.Result
 	quotas  []int64
 }
 
-var owns = sync.Pool{New: func() any { return new(own) }}
+var localBatches = sync.Pool{New: func() any { return new(localBatch) }}
 
 // copy copies a batch, but not its keys, which do not change. The quotas of a request
 // become this process's share of them.
-func (c *counters) copy(b *core.Batch) *own {
-	o := owns.Get().(*own)
+func (c *counters) copy(b *core.Batch) *localBatch {
+	o := localBatches.Get().(*localBatch)
 	o.items, o.results, o.quotas = append(o.items[:0], b.Items...), o.results[:0], o.quotas[:0]
 	for i := range o.items {
 		it := &o.items[i]
@@ -305,7 +305,7 @@ func (c *counters) copy(b *core.Batch) *own {
 }
 
 // copyTo copies the results to the batch.
-func (o *own) copyTo(b *core.Batch) {
+func (o *localBatch) copyTo(b *core.Batch) {
 	b.Allowed, b.Degraded = o.Allowed, true
 	for i := range b.Items {
 		b.Items[i].At, b.Items[i].Unknown = o.items[i].At, false
@@ -314,8 +314,8 @@ func (o *own) copyTo(b *core.Batch) {
 }
 
 // free returns the copy to its pool.
-func (o *own) free() {
+func (o *localBatch) free() {
 	clear(o.items)
 	o.Batch = core.Batch{}
-	owns.Put(o)
+	localBatches.Put(o)
 }
