@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/internal/hooktest"
@@ -52,206 +51,6 @@ func TestTheOrderOfQuestions(t *testing.T) {
 	}
 }
 
-func TestErrorsOfKeyFunctions(t *testing.T) {
-	ip := core.Rule{Name: "ip", Key: static("ip"), Limits: []core.Limit{core.PerMinute(2)}}
-	with := func(f core.KeyFunc) *core.Limiter {
-		return newLimiter(t, core.Config{Rules: []core.Rule{ip, {Name: "x", Key: f, Limits: []core.Limit{core.PerMinute(1)}}}}, newClock())
-	}
-	t.Run("SkipRule", func(t *testing.T) {
-		l := with(fails(fmt.Errorf("nobody: %w", core.SkipRule)))
-		if d := l.Check(&request{}); !d.Allowed || d.Rule() != "ip" {
-			t.Error(d)
-		}
-		only := newLimiter(t, core.Config{Rules: []core.Rule{{Key: fails(core.SkipRule), Limits: []core.Limit{core.PerMinute(0)}}}}, nil)
-		if d := only.Check(&request{}); !d.Allowed || d.Reason != core.ReasonNoRule || len(d.AppendHeaders(nil)) != 0 {
-			t.Error(d)
-		}
-	})
-	t.Run("ErrBadRequest charges the others", func(t *testing.T) {
-		l := with(fails(fmt.Errorf("twice: %w", core.ErrBadRequest)))
-		for i, want := range []core.Reason{core.ReasonBadRequest, core.ReasonBadRequest, core.ReasonOverLimit} {
-			d := l.Check(&request{})
-			if d.Allowed || d.Reason != want {
-				t.Errorf("request %d: %v", i+1, d)
-			}
-			if den := l.Deny(&request{}, d); den.Status != map[core.Reason]int{core.ReasonBadRequest: 400, core.ReasonOverLimit: 429}[want] {
-				t.Errorf("request %d: status %d", i+1, den.Status)
-			}
-		}
-	})
-	t.Run("any other", func(t *testing.T) {
-		l := with(fails(errFault))
-		d := l.Check(&request{})
-		if d.Allowed || d.Reason != core.ReasonFailed || !errors.Is(d.Err, errFault) || left(t, l, "ip", "ip") != 2 {
-			t.Errorf("%v, %d left", d, left(t, l, "ip", "ip"))
-		}
-		if den := l.Deny(&request{}, d); den.Status != 503 || strings.Contains(string(den.Body), "10.1.2.3") {
-			t.Errorf("%d %s", den.Status, den.Body)
-		}
-	})
-	t.Run("a body that cannot be read", func(t *testing.T) {
-		l := with(bodyKey)
-		if d := l.Check(&request{bodyErr: errFault}); d.Reason != core.ReasonFailed {
-			t.Error(d)
-		}
-	})
-}
-
-// A key function that returns a slice of its own, and not the one it was given.
-func TestAKeyFunctionThatIgnoresWhatItIsGiven(t *testing.T) {
-	own := func(key string) core.KeyFunc {
-		return func([]byte, core.Request) ([]byte, error) { return []byte(key), nil }
-	}
-	limits := []core.Limit{core.PerMinute(5)}
-	l := newLimiter(t, core.Config{Rules: []core.Rule{
-		{Name: "a", Key: own("a long key"), Limits: limits}, {Name: "b", Key: own("k"), Limits: limits}, {Name: "c", Key: static("key"), Limits: limits},
-	}}, newClock())
-	for range 2 {
-		l.Check(&request{})
-	}
-	for rule, key := range map[string]string{"a": "a long key", "b": "k", "c": "key"} {
-		if got := left(t, l, rule, key); got != 3 {
-			t.Errorf("rule %q: %d left, want 3", rule, got)
-		}
-	}
-}
-
-// A key function that keeps quiet about an error of Body counts by the body all the same: what it
-// returns before the body can be read is not used.
-func TestAKeyFunctionThatIgnoresAnErrorOfBody(t *testing.T) {
-	quiet := func(dst []byte, r core.Request) ([]byte, error) {
-		b, _ := r.Body(100)
-		return append(dst, b...), nil
-	}
-	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: quiet, Limits: []core.Limit{core.PerHour(1)}}}}, newClock())
-	for _, body := range []string{"alice", "bob"} {
-		if d := l.Check(&request{body: body}); !d.Allowed || d.Key() != body {
-			t.Errorf("the body %q: %v, key %q", body, d, d.Key())
-		}
-	}
-}
-
-func TestDryRun(t *testing.T) {
-	var heard []core.Decision
-	l := newLimiter(t, core.Config{
-		DryRun: true,
-		Hooks: hooktest.Funcs{OnDisallowedFunc: func(_ core.Request, d core.Decision) core.Denial {
-			heard = append(heard, d)
-			return core.Denial{}
-		}},
-		Rules: []core.Rule{{Name: "r", Key: static("k"), Limits: []core.Limit{core.PerMinute(1)}}},
-	}, newClock())
-	for i, dryRun := range []bool{false, true, true} {
-		if d := l.Check(&request{}); !d.Allowed || d.DryRun != dryRun {
-			t.Errorf("request %d: %v", i+1, d)
-		}
-	}
-	if len(heard) != 2 || heard[0].Allowed || !heard[0].DryRun || !strings.Contains(heard[0].String(), "would deny") {
-		t.Errorf("the hook heard %v", heard)
-	}
-	counted := newLimiter(t, core.Config{DryRun: true, Rules: []core.Rule{
-		{Name: "failures", Key: static("k"), Limits: []core.Limit{core.PerMinute(5)}, Counts: func(_ core.Request, o core.Outcome) bool { return o.Status == 401 }},
-		{Name: "bad", Key: fails(core.ErrBadRequest), Limits: []core.Limit{core.PerMinute(1)}},
-	}}, newClock())
-	counted.Settle(&request{}, counted.Check(&request{}), core.Outcome{Status: 401})
-	if got := left(t, counted, "failures", "k"); got != 4 {
-		t.Errorf("a bad request that is let through counts by what becomes of it: %d left, want 4", got)
-	}
-	for name, key := range map[string]core.KeyFunc{"a fault": fails(errFault), "a bad request": fails(core.ErrBadRequest)} {
-		l := newLimiter(t, core.Config{DryRun: true, Rules: []core.Rule{{Key: key, Limits: []core.Limit{core.PerMinute(1)}}}}, nil)
-		if d := l.Check(&request{}); !d.Allowed || !d.DryRun || d.Err == nil {
-			t.Errorf("%s denies in a dry run: %v", name, d)
-		}
-	}
-	if d, err := l.Take(t.Context(), 1, core.Hit{Rule: "r", Key: "k"}); err != nil || !d.Allowed || !d.DryRun {
-		t.Errorf("%v, %v", d, err)
-	}
-	if got := l.Stats(); got.DryRun != 3 || got.Allowed != 1 || got.Denied != 0 {
-		t.Errorf("%+v", got)
-	}
-}
-
-func TestSettle(t *testing.T) {
-	c, s := newClock(), newCounting()
-	s.Store = core.Must(core.NewMemory(core.MemoryConfig{Clock: c.Now}))
-	l := newLimiter(t, core.Config{Name: "l", Store: s, Rules: []core.Rule{
-		{Name: "all", Key: static("k"), Limits: []core.Limit{core.PerMinute(20)}},
-		{
-			Name: "failures", Key: static("k"), Limits: []core.Limit{core.PerMinute(5)},
-			Counts: func(_ core.Request, o core.Outcome) bool { return o.Status >= 400 && o.Status < 500 },
-			Clears: func(_ core.Request, o core.Outcome) bool { return o.Status < 400 },
-		},
-	}}, nil)
-	want := func(what string, all, failures int64) {
-		t.Helper()
-		if a, f := left(t, l, "all", "k"), left(t, l, "failures", "k"); a != all || f != failures {
-			t.Errorf("%s: %d and %d left, want %d and %d", what, a, f, all, failures)
-		}
-	}
-	check := func() core.Decision {
-		t.Helper()
-		d := l.Check(&request{})
-		if !d.Allowed || !d.NeedsOutcome() {
-			t.Fatal(d)
-		}
-		return d
-	}
-	d := check()
-	want("reserved before the handler", 19, 4)
-	l.Settle(&request{}, d, core.Outcome{Status: 401})
-	want("a failure stays", 19, 4)
-	d = check()
-	l.Settle(&request{}, d, core.Outcome{Status: 500})
-	want("neither", 18, 4)
-	l.Settle(&request{}, d, core.Outcome{Status: 500})
-	want("settled twice", 18, 4)
-	if err := l.Adjust(t.Context(), d, 0); err != nil {
-		t.Error(err)
-	}
-	want("settled, and then refunded", 18, 4)
-	l.Settle(&request{}, check(), core.Outcome{Status: 200})
-	want("a success clears", 17, 5)
-
-	late := check()
-	c.advance(3 * time.Minute)
-	check()
-	want("in a new window", 19, 4)
-	l.Settle(&request{}, late, core.Outcome{Status: 500})
-	want("settled after its window", 19, 4)
-
-	if d := l.Check(&request{}); d.NeedsOutcome() {
-		l.Settle(&request{}, core.Decision{}, core.Outcome{}) // of nothing
-	}
-	if d, _ := l.Take(t.Context(), 1, core.Hit{Rule: "failures", Key: "k"}); d.NeedsOutcome() {
-		t.Error("a Take wants to know an outcome")
-	}
-}
-
-// A request that may not wait is denied by its limit, whether its client is still there or not.
-func TestADenialAfterTheClientHasGone(t *testing.T) {
-	l := newLimiter(t, core.Config{Rules: []core.Rule{{Key: static("k"), Limits: []core.Limit{core.PerMinute(1)}}}}, newClock())
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	for _, want := range []bool{true, false, false} {
-		if d := l.Check(&request{ctx: ctx}); d.Allowed != want || d.Err != nil {
-			t.Errorf("%v, %v, want allowed %t and no error", d, d.Err, want)
-		}
-	}
-}
-
-func ExampleConfig_dryRun() {
-	limiter := core.Must(core.New(core.Config{DryRun: true, Rules: []core.Rule{
-		{Name: "user", Limits: []core.Limit{core.PerMinute(1)}},
-	}}))
-	for range 2 {
-		d, _ := limiter.Take(context.Background(), 1, core.Hit{Rule: "user", Key: "42"})
-		fmt.Println(d.Allowed, d.DryRun)
-	}
-	// Output:
-	// true false
-	// true true
-}
-
 // Each operation is an exchange with a server.
 func TestHowOftenTheStoreIsAsked(t *testing.T) {
 	plain := core.Rule{Name: "plain", Key: static("k"), Limits: []core.Limit{core.PerMinute(100)}}
@@ -281,28 +80,167 @@ func TestHowOftenTheStoreIsAsked(t *testing.T) {
 	}
 }
 
-// The client is told 400, whatever the other rules' Counts make of that.
+func TestErrorsOfKeyFunctions(t *testing.T) {
+	ip := core.Rule{Name: "ip", Key: static("ip"), Limits: []core.Limit{core.PerMinute(2)}}
+	with := func(keys ...core.KeyFunc) *core.Limiter {
+		config := core.Config{Rules: []core.Rule{ip}, Log: new(lines).logger()}
+		for i, key := range keys {
+			config.Rules = append(config.Rules, core.Rule{Name: fmt.Sprint("r", i), Key: key, Limits: []core.Limit{core.PerMinute(1)}})
+		}
+		return newLimiter(t, config, newClock())
+	}
+	t.Run("SkipRule", func(t *testing.T) {
+		l := with(fails(fmt.Errorf("nobody: %w", core.SkipRule)))
+		if d := l.Check(&request{}); !d.Allowed || d.Rule() != "ip" {
+			t.Error(d)
+		}
+		only := newLimiter(t, core.Config{Rules: []core.Rule{{Key: fails(core.SkipRule), Limits: []core.Limit{core.PerMinute(0)}}}}, nil)
+		if d := only.Check(&request{}); !d.Allowed || d.Reason != core.ReasonNoRule || len(d.AppendHeaders(nil)) != 0 {
+			t.Error(d)
+		}
+	})
+	t.Run("ErrBadRequest charges the others", func(t *testing.T) {
+		l := with(fails(fmt.Errorf("twice: %w", core.ErrBadRequest)), fails(&core.BadRequestError{Detail: "the second"}))
+		for i, want := range []core.Reason{core.ReasonBadRequest, core.ReasonBadRequest, core.ReasonOverLimit} {
+			d := l.Check(&request{})
+			if d.Allowed || d.Reason != want {
+				t.Errorf("request %d: %v", i+1, d)
+			}
+			den, status := l.Deny(&request{}, d), 400
+			if want == core.ReasonOverLimit {
+				status = 429
+			}
+			if den.Status != status || strings.Contains(string(den.Body), "twice") || strings.Contains(string(den.Body), "second") {
+				t.Errorf("request %d: %d %s", i+1, den.Status, den.Body)
+			}
+		}
+	})
+	t.Run("any other", func(t *testing.T) {
+		l := with(fails(errFault))
+		d := l.Check(&request{})
+		if d.Allowed || d.Reason != core.ReasonFailed || !errors.Is(d.Err, errFault) || left(t, l, "ip", "ip") != 2 {
+			t.Errorf("%v, %d left", d, left(t, l, "ip", "ip"))
+		}
+		if den := l.Deny(&request{}, d); den.Status != 503 || strings.Contains(string(den.Body), "10.1.2.3") {
+			t.Errorf("%d %s", den.Status, den.Body)
+		}
+	})
+	t.Run("a body that cannot be read", func(t *testing.T) {
+		if d := with(bodyKey).Check(&request{bodyErr: errFault}); d.Reason != core.ReasonFailed {
+			t.Error(d)
+		}
+	})
+}
+
+// A key function may return a slice of its own, and not the one that it was given.
+func TestAKeyFunctionThatIgnoresWhatItIsGiven(t *testing.T) {
+	own := func(key string) core.KeyFunc {
+		return func([]byte, core.Request) ([]byte, error) { return []byte(key), nil }
+	}
+	rules, keys := numbered(3), []string{"a long key", "k", "key"}
+	for i, key := range keys {
+		rules[i].Key = own(key)
+	}
+	rules[2].Key = static(keys[2])
+	l := newLimiter(t, core.Config{Rules: rules}, newClock())
+	for range 2 {
+		l.Check(&request{})
+	}
+	for i, key := range keys {
+		if got := left(t, l, rules[i].Name, key); got != 8 {
+			t.Errorf("key %q: %d left, want 8", key, got)
+		}
+	}
+}
+
+// A key function that keeps quiet about an error of Body counts by the body all the same: what it
+// returns before the body can be read is not used.
+func TestAKeyFunctionThatIgnoresAnErrorOfBody(t *testing.T) {
+	quiet := func(dst []byte, r core.Request) ([]byte, error) {
+		b, _ := r.Body(100)
+		return append(dst, b...), nil
+	}
+	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: quiet, Limits: []core.Limit{core.PerHour(1)}}}}, newClock())
+	for _, body := range []string{"alice", "bob"} {
+		if d := l.Check(&request{body: body}); !d.Allowed || d.Key() != body {
+			t.Errorf("the body %q: %v, key %q", body, d, d.Key())
+		}
+	}
+}
+
+// A peek that was answered without the shared counters says nothing of the take after it.
+func TestATakeIsNotDegradedBecauseOfThePeekBeforeIt(t *testing.T) {
+	rules := numbered(2)
+	rules[1].Key = bodyKey
+	l := newLimiter(t, core.Config{Rules: rules, Store: aroundMemory(func(ctx context.Context, c core.Counters, b *core.Batch) error {
+		b.Degraded = b.Degraded || b.Op == core.OpPeek
+		return c.Do(ctx, b)
+	})}, nil)
+	if d := l.Check(&request{body: "ann"}); !d.Allowed || d.Degraded {
+		t.Errorf("%v: degraded is %v", d, d.Degraded)
+	}
+}
+
+func TestDryRun(t *testing.T) {
+	var heard []core.Decision
+	config := oneRule(core.PerMinute(1))
+	config.DryRun = true
+	config.Hooks = hooktest.Funcs{OnDisallowedFunc: func(_ core.Request, d core.Decision) core.Denial {
+		heard = append(heard, d)
+		return core.Denial{}
+	}}
+	l := newLimiter(t, config, newClock())
+	for i, dryRun := range []bool{false, true, true} {
+		if d := l.Check(&request{}); !d.Allowed || d.DryRun != dryRun {
+			t.Errorf("request %d: %v", i+1, d)
+		}
+	}
+	if len(heard) != 2 || heard[0].Allowed || !heard[0].DryRun || !strings.Contains(heard[0].String(), "would deny") {
+		t.Errorf("the hook heard %v", heard)
+	}
+	for name, ask := range map[string]func(context.Context, int64, ...core.Hit) (core.Decision, error){"Take": l.Take, "Peek": l.Peek} {
+		if d, err := ask(t.Context(), 1, core.Hit{Rule: "r", Key: "k"}); err != nil || !d.Allowed || !d.DryRun {
+			t.Errorf("%s: %v, %v", name, d, err)
+		}
+	}
+	if got := l.Stats(); got.DryRun != 3 || got.Allowed != 1 || got.Denied != 0 {
+		t.Errorf("%+v", got)
+	}
+	for name, key := range map[string]core.KeyFunc{"a fault": fails(errFault), "a bad request": fails(core.ErrBadRequest)} {
+		l := newLimiter(t, core.Config{DryRun: true, Rules: []core.Rule{{Key: key, Limits: []core.Limit{core.PerMinute(1)}}}}, nil)
+		if d := l.Check(&request{}); !d.Allowed || !d.DryRun || d.Err == nil {
+			t.Errorf("%s denies in a dry run: %v", name, d)
+		}
+	}
+	// A bad request that is let through counts by its outcome.
+	rules := numbered(2)
+	rules[0].Counts, rules[1].Key = func(_ core.Request, o core.Outcome) bool { return o.Status == 401 }, fails(core.ErrBadRequest)
+	l = newLimiter(t, core.Config{DryRun: true, Rules: rules}, newClock())
+	l.Settle(&request{}, l.Check(&request{}), core.Outcome{Status: 401})
+	if got := left(t, l, "r0", "k"); got != 9 {
+		t.Errorf("%d left, want 9", got)
+	}
+}
+
+// The client gets 400, whatever the other rules' Counts make of that.
 func TestABadRequestIsSettledAs400(t *testing.T) {
 	var told []core.Outcome
-	counts := func(_ core.Request, o core.Outcome) bool {
+	rules := numbered(2)
+	rules[0].Counts = func(_ core.Request, o core.Outcome) bool {
 		told = append(told, o)
 		return o.Status != 400
 	}
-	limited := core.Rule{Name: "limited", Key: static("k"), Limits: []core.Limit{core.PerHour(5)}, Counts: counts}
-	l := newLimiter(t, core.Config{Rules: []core.Rule{limited, {Name: "bad", Key: fails(fmt.Errorf("twice: %w", core.ErrBadRequest)), Limits: []core.Limit{core.PerHour(5)}}}}, newClock())
-	for range 9 {
-		if d := l.Check(&request{}); d.Reason != core.ReasonBadRequest {
-			t.Fatal(d)
-		}
+	rules[1].Key = fails(core.ErrBadRequest)
+	l := newLimiter(t, core.Config{Rules: rules}, newClock())
+	if d := l.Check(&request{}); d.Reason != core.ReasonBadRequest {
+		t.Fatal(d)
 	}
-	if got := left(t, l, "limited", "k"); got != 5 || len(told) != 9 || told[0].Status != 400 {
-		t.Errorf("%d hits left, want 5; the outcomes are %v", got, told)
+	if got := left(t, l, "r0", "k"); got != 10 || len(told) != 1 || told[0].Status != 400 {
+		t.Errorf("%d hits left, want 10; the outcomes are %v", got, told)
 	}
-
 	// A request over a limit has charged nothing that could be given back.
-	told = nil
-	l = newLimiter(t, core.Config{Rules: []core.Rule{limited, {Name: "full", Key: static("k"), Limits: []core.Limit{core.PerHour(0)}}}}, newClock())
-	if d := l.Check(&request{}); d.Reason != core.ReasonOverLimit || told != nil {
+	rules[1].Key, rules[1].Limits, told = static("k"), []core.Limit{core.PerHour(0)}, nil
+	if d := newLimiter(t, core.Config{Rules: rules}, newClock()).Check(&request{}); d.Reason != core.ReasonOverLimit || told != nil {
 		t.Errorf("%v, the outcomes are %v", d, told)
 	}
 }
@@ -311,75 +249,71 @@ func TestABadRequestIsSettledAs400(t *testing.T) {
 // was decided with.
 func TestADenialIsOfTheConfigurationThatDenied(t *testing.T) {
 	with := func(status int) core.Config {
-		return core.Config{
-			Rules: []core.Rule{{Name: "r", Key: static("k"), Limits: []core.Limit{core.PerMinute(0)}}},
-			Hooks: hooktest.Funcs{OnDisallowedFunc: func(core.Request, core.Decision) core.Denial { return core.Denial{Status: status} }},
-		}
+		c := oneRule(core.PerMinute(0))
+		c.Hooks = hooktest.Funcs{OnDisallowedFunc: func(core.Request, core.Decision) core.Denial { return core.Denial{Status: status} }}
+		return c
 	}
-	c := newClock()
-	before := with(403)
-	before.Store = core.Must(core.NewMemory(core.MemoryConfig{Clock: c.Now}))
-	l := newLimiter(t, before, nil)
+	l := newLimiter(t, with(403), nil)
 	d := l.Check(&request{})
-	after := with(503)
-	after.Store = before.Store
-	if err := l.Reconfigure(after); err != nil {
+	if err := l.Reconfigure(with(503)); err != nil {
 		t.Fatal(err)
 	}
-	if got := l.Deny(&request{}, d).Status; got != 403 {
-		t.Errorf("status %d, want 403", got)
-	}
-	if got := l.Deny(&request{}, l.Check(&request{})).Status; got != 503 {
-		t.Errorf("status %d after Reconfigure, want 503", got)
-	}
-	if got := l.Deny(&request{}, core.Decision{}).Status; got != 503 {
-		t.Errorf("status %d of a decision that no limiter has made, want 503", got)
-	}
-}
-
-// A peek that was answered without the shared counters says nothing of the take after it.
-func TestATakeIsNotDegradedBecauseOfThePeekBeforeIt(t *testing.T) {
-	store := &around{core.Must(core.NewMemory(core.MemoryConfig{})), func(ctx context.Context, c core.Counters, b *core.Batch) error {
-		b.Degraded = b.Degraded || b.Op == core.OpPeek
-		return c.Do(ctx, b)
-	}}
-	limits := []core.Limit{core.PerHour(5)}
-	l := core.Must(core.New(core.Config{Store: store, Rules: []core.Rule{
-		{Name: "method", Key: methodKey("POST"), Limits: limits}, {Name: "body", Key: bodyKey, Limits: []core.Limit{core.PerHour(6)}},
-	}}))
-	if d := l.Check(&request{method: "POST", body: "ann"}); !d.Allowed || d.Degraded {
-		t.Errorf("%v: degraded is %v", d, d.Degraded)
-	}
-}
-
-// If the charge of one key is made and the refund of another is not, a second Adjust does not
-// charge again.
-func TestAdjustDoesNotChargeTwiceIfItsRefundFails(t *testing.T) {
-	charges := 0
-	store := &around{core.Must(core.NewMemory(core.MemoryConfig{})), func(ctx context.Context, c core.Counters, b *core.Batch) error {
-		switch b.Op {
-		case core.OpCharge:
-			charges++
-		case core.OpRefund:
-			return core.ErrNotCharged
+	for want, d := range map[int]core.Decision{403: d, 503: l.Check(&request{})} {
+		if a, b := l.Deny(&request{}, d).Status, d.Denial(&request{}).Status; a != want || b != want {
+			t.Errorf("statuses %d and %d, want %d", a, b, want)
 		}
-		return c.Do(ctx, b)
-	}}
-	costs := func(n int64) func(core.Request) (int64, error) {
-		return func(core.Request) (int64, error) { return n, nil }
 	}
-	l := core.Must(core.New(core.Config{Store: store, Rules: []core.Rule{
-		{Name: "little", Key: methodKey("POST"), Cost: costs(1), Limits: []core.Limit{core.PerHour(50)}},
-		{Name: "much", Key: methodKey("POST"), Cost: costs(9), Limits: []core.Limit{core.PerHour(60)}},
-	}}))
-	r := &request{method: "POST"}
-	d := l.Check(r)
-	l.Settle(r, d, core.Outcome{Status: 200})
-	for range 2 {
-		_ = l.Adjust(t.Context(), d, 5)
+	if a, b := l.Deny(&request{}, core.Decision{}).Status, (core.Decision{}).Denial(&request{}).Status; a != 503 || b != 429 {
+		t.Errorf("of no decision: statuses %d and %d, want 503 and 429", a, b)
 	}
-	if charges != 1 {
-		t.Errorf("%d charges, want 1", charges)
+}
+
+// A client that hangs up is no failure of the store: clients that open and reset requests would
+// raise an alarm. A request that may not wait is denied by its limit all the same.
+func TestAClientThatHangsUpIsNoFailureOfTheStore(t *testing.T) {
+	reason, down := errors.New("the server shuts down"), errors.New("down")
+	for name, c := range map[string]struct {
+		cause  error // of the context; nil: it does not end
+		err    error // of the store
+		reason core.Reason
+	}{
+		"canceled":                       {context.Canceled, context.Canceled, core.ReasonCanceled},
+		"canceled for a reason":          {reason, reason, core.ReasonCanceled},
+		"canceled while the store fails": {context.Canceled, down, core.ReasonFailed},
+		"canceled by the store":          {nil, fmt.Errorf("redis: %w", context.Canceled), core.ReasonFailed},
+		"answered":                       {context.Canceled, nil, core.ReasonOverLimit},
+	} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		log, w, config := new(lines), new(watcher), oneRule(core.PerHour(0))
+		config.Log, config.Observer = log.logger(), w
+		config.Store = aroundMemory(func(ctx context.Context, inner core.Counters, b *core.Batch) error {
+			if c.cause != nil {
+				cancel(c.cause)
+			}
+			if c.err == nil {
+				return inner.Do(ctx, b)
+			}
+			return c.err
+		})
+		l := newLimiter(t, config, nil)
+		d := l.Check(&request{ctx: ctx})
+		if d.Allowed || d.Reason != c.reason || !errors.Is(d.Err, c.err) {
+			t.Errorf("%s: %v: %v, %v", name, d, d.Reason, d.Err)
+		}
+		want := core.Stats{Denied: 1}
+		logged, stored := 0, 1
+		switch c.reason {
+		case core.ReasonFailed:
+			want, logged = core.Stats{Failed: 1}, 1
+		case core.ReasonCanceled:
+			want, stored = core.Stats{Canceled: 1}, 0
+		}
+		if s := l.Stats(); s != want {
+			t.Errorf("%s: %+v", name, s)
+		}
+		if got := log.take(); len(w.stored) != stored || len(got) != logged || len(w.seen) != 1 || w.seen[0].Reason != c.reason {
+			t.Errorf("%s: the observer has seen %v and %q, logged %q", name, w.seen, w.stored, got)
+		}
 	}
 }
 
@@ -411,28 +345,6 @@ func FuzzBadRequestDetail(f *testing.F) {
 	})
 }
 
-// Nothing of an ordinary error reaches the client.
-func TestABadRequestWithoutDetailTellsNothing(t *testing.T) {
-	l := newLimiter(t, core.Config{Rules: []core.Rule{{Key: fails(fmt.Errorf("%w: secret", core.ErrBadRequest)), Limits: []core.Limit{core.PerHour(10)}}}}, newClock())
-	r := &request{}
-	if body := string(l.Deny(r, l.Check(r)).Body); strings.Contains(body, "secret") || !strings.Contains(body, "The request cannot be understood.") {
-		t.Error(body)
-	}
-}
-
-// If the keys of several rules are bad requests, the client is told the first.
-func TestTheFirstBadRequestIsTold(t *testing.T) {
-	bad := func(detail string) core.KeyFunc { return fails(&core.BadRequestError{Detail: detail}) }
-	l := newLimiter(t, core.Config{Rules: []core.Rule{
-		{Name: "a", Key: bad("the first"), Limits: []core.Limit{core.PerMinute(3)}},
-		{Name: "b", Key: bad("the second"), Limits: []core.Limit{core.PerMinute(3)}},
-	}}, newClock())
-	d := l.Check(&request{})
-	if body := string(l.Deny(&request{}, d).Body); !strings.Contains(body, "the first") {
-		t.Errorf("%v: %s", d.Err, body)
-	}
-}
-
 func ExampleBadRequestError() {
 	tenant := func(dst []byte, r core.Request) ([]byte, error) {
 		lines := r.HeaderValues("X-Tenant")
@@ -447,86 +359,15 @@ func ExampleBadRequestError() {
 	// Output: {"type":"about:blank","title":"Bad Request","status":400,"detail":"the header X-Tenant must be given once"}
 }
 
-// A handler of denied requests that writes its own body takes the status from the decision.
-func TestTheStatusOfADecision(t *testing.T) {
-	for want, rows := range map[int][]core.Decision{
-		200: {{Allowed: true}, {Allowed: true, Reason: core.ReasonSkipped}, {Allowed: true, Reason: core.ReasonFailed}, {Allowed: true, Reason: core.ReasonOverLimit, DryRun: true}},
-		400: {{Reason: core.ReasonBadRequest}},
-		429: {{Reason: core.ReasonOverLimit}},
-		503: {{Reason: core.ReasonFailed}, {Reason: core.ReasonCanceled}},
-	} {
-		for _, d := range rows {
-			if got := d.Status(); got != want {
-				t.Errorf("%v, allowed: %t: status %d, want %d", d.Reason, d.Allowed, got, want)
-			}
-		}
+func ExampleConfig_dryRun() {
+	limiter := core.Must(core.New(core.Config{DryRun: true, Rules: []core.Rule{
+		{Name: "user", Limits: []core.Limit{core.PerMinute(1)}},
+	}}))
+	for range 2 {
+		d, _ := limiter.Take(context.Background(), 1, core.Hit{Rule: "user", Key: "42"})
+		fmt.Println(d.Allowed, d.DryRun)
 	}
-}
-
-func ExampleDecision_Status() {
-	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "ip", Key: static("192.0.2.1"), Limits: []core.Limit{core.PerMinute(1)}}}}))
-	fmt.Println(limiter.Check(&request{}).Status(), limiter.Check(&request{}).Status())
-	// Output: 200 429
-}
-
-// A client that hangs up is no failure of the store: whoever opens and resets requests
-// would else raise the alarm of who runs the limiter.
-func TestAClientThatHangsUpIsNoFailureOfTheStore(t *testing.T) {
-	reason := errors.New("the server shuts down")
-	for name, c := range map[string]struct {
-		context func(context.Context) (context.Context, func())
-		err     error
-		want    core.Reason
-	}{
-		"canceled": {func(ctx context.Context) (context.Context, func()) { return context.WithCancel(ctx) }, context.Canceled, core.ReasonCanceled},
-		"canceled for a reason": {func(ctx context.Context) (context.Context, func()) {
-			ctx, cancel := context.WithCancelCause(ctx)
-			return ctx, func() { cancel(reason) }
-		}, reason, core.ReasonCanceled},
-		"canceled while the store fails": {func(ctx context.Context) (context.Context, func()) { return context.WithCancel(ctx) }, errors.New("down"), core.ReasonFailed},
-		"out of time": {func(ctx context.Context) (context.Context, func()) {
-			ctx, cancel := context.WithTimeout(ctx, 0)
-			return ctx, cancel
-		}, context.DeadlineExceeded, core.ReasonFailed},
-		"canceled by the store": {func(ctx context.Context) (context.Context, func()) { return ctx, func() {} }, context.Canceled, core.ReasonFailed},
-	} {
-		t.Run(name, func(t *testing.T) {
-			ctx, cancel := c.context(t.Context())
-			defer cancel()
-			var log lines
-			var decided []core.Reason
-			stored := 0
-			hangsUp := &around{core.Must(core.NewMemory(core.MemoryConfig{})), func(context.Context, core.Counters, *core.Batch) error {
-				cancel()
-				return c.err
-			}}
-			l := core.Must(core.New(core.Config{
-				Name: "api", Store: hangsUp, Log: log.logger(),
-				Rules: []core.Rule{{Name: "r", Key: static("k"), Limits: []core.Limit{core.PerHour(5)}}},
-				Observer: observeFunc(func(string, []core.Rule) core.ObserverFuncs {
-					return core.ObserverFuncs{
-						Decided: func(_ context.Context, o core.Observation) { decided = append(decided, o.Reason) },
-						Stored:  func(context.Context, string, time.Duration, error) { stored++ },
-					}
-				}),
-			}))
-			d := l.Check(&request{ctx: ctx})
-			if d.Allowed || d.Reason != c.want || !errors.Is(d.Err, c.err) {
-				t.Errorf("%v: %v, %v", d, d.Reason, d.Err)
-			}
-			if len(decided) != 1 || decided[0] != c.want {
-				t.Errorf("the observer has seen %v", decided)
-			}
-			failed := 0
-			if c.want == core.ReasonFailed {
-				failed = 1
-			}
-			if s := l.Stats(); s.Failed != uint64(failed) || s.Canceled != uint64(1-failed) {
-				t.Errorf("%+v", s)
-			}
-			if got := log.take(); stored != failed || len(got) != failed {
-				t.Errorf("%d operations of the store observed, logged %q", stored, got)
-			}
-		})
-	}
+	// Output:
+	// true false
+	// true true
 }

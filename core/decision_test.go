@@ -1,8 +1,10 @@
 package core_test
 
 import (
-	"errors"
+	"context"
+	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,107 +13,244 @@ import (
 	"github.com/floodgate-go/floodgate/internal/hooktest"
 )
 
-// tenants joins a tenant to every key.
-var tenants = hooktest.Funcs{KeyExtraFunc: func(core.Request) (string, error) { return "acme", nil }}
+func TestTheDecidingLimit(t *testing.T) {
+	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Limits: []core.Limit{
+		{Name: "small", Quota: 2, Window: time.Second, Algorithm: core.FixedWindow},
+		{Name: "large", Quota: 10, Window: time.Minute, Algorithm: core.FixedWindow},
+		{Name: "long", Quota: 2, Window: time.Hour, Algorithm: core.FixedWindow},
+		{Name: "as-long", Quota: 2, Window: time.Hour, Algorithm: core.SlidingLog},
+	}}}}, newClock())
+	want := func(i int, name string, allowed bool) {
+		t.Helper()
+		d, err := l.Take(t.Context(), 1, core.Hit{Rule: "r"})
+		if err != nil || d.Limit().Name != name || d.Allowed != allowed {
+			t.Errorf("take %d: %v, %v, want limit %q", i, d, err, name)
+		}
+	}
+	want(1, "small", true) // 1 of 2 left, first of equals
+	want(2, "small", true)
+	want(3, "long", false) // the longest wait, first of equals
+}
+
+// Several keys of one rule: the decision names the one that denies, and
+// the policy field names the rule's limit once.
+func TestSeveralKeysOfARule(t *testing.T) {
+	l := twoRules(t, newClock())
+	one, two := core.Hit{Rule: "ip", Key: "1"}, core.Hit{Rule: "ip", Key: "2"}
+	if _, err := l.Take(t.Context(), 5, two); err != nil {
+		t.Fatal(err)
+	}
+	d, err := l.Take(t.Context(), 1, one, two)
+	if want := (core.StoreRule{Name: "ip"}).StoredKey("two", []byte("2\x00")); err != nil || d.Allowed || d.StoredKey() != want {
+		t.Errorf("%v, %v, of %s, want %s", d, err, d.StoredKey(), want)
+	}
+	if got, want := d.AppendHeaders(nil)[0].Value, `"ip";q=5;w=60`; got != want {
+		t.Errorf("policy %s, want %s", got, want)
+	}
+}
 
 // The counter that a request was charged to is found by the hit of its decision, and by
-// no other.
+// no other. A decision tells its key, whatever it is made of.
 func TestTheHitOfADecisionFindsItsCounter(t *testing.T) {
-	key := func(text string) core.KeyFunc {
-		return func(dst []byte, _ core.Request) ([]byte, error) { return append(dst, text...), nil }
-	}
 	quota := func(core.Request, core.Limit) (int64, error) { return 7, nil }
 	for name, rules := range map[string][]core.Rule{
-		"one limit":       {{Name: "user", Key: key("alice"), Limits: []core.Limit{core.PerMinute(5)}}},
-		"two limits":      {{Name: "user", Key: key("alice"), Limits: []core.Limit{core.PerMinute(5), core.PerHour(9)}}},
-		"two rules":       {{Name: "ip", Key: key("192.0.2.1"), Limits: []core.Limit{core.PerMinute(100)}}, {Name: "user", Key: key("alice"), Limits: []core.Limit{core.PerMinute(5)}}},
-		"a quota":         {{Name: "user", Key: key("alice"), Quota: quota, Limits: []core.Limit{core.PerMinute(5)}}},
-		"quotas of a key": {{Name: "ip", Key: key("192.0.2.1"), Limits: []core.Limit{core.PerMinute(100)}}, {Name: "user", Key: key("alice"), Quota: quota, Limits: []core.Limit{core.PerMinute(5), core.PerHour(9)}}},
+		"one limit":       {{Name: "user", Limits: []core.Limit{core.PerMinute(5)}}},
+		"two rules":       {{Name: "ip", Limits: []core.Limit{core.PerMinute(100)}}, {Name: "user", Limits: []core.Limit{core.PerMinute(5), core.PerHour(9)}}},
+		"a quota":         {{Name: "user", Quota: quota, Limits: []core.Limit{core.PerMinute(5)}}},
+		"quotas of a key": {{Name: "ip", Limits: []core.Limit{core.PerMinute(100)}}, {Name: "user", Quota: quota, Limits: []core.Limit{core.PerMinute(5), core.PerHour(9)}}},
 	} {
-		for extra, hooks := range map[string]core.Hooks{"": core.DefaultHooks{}, "acme": tenants} {
-			t.Run(name+" "+extra, func(t *testing.T) {
-				l := core.Must(core.New(core.Config{Rules: rules, Hooks: hooks}))
+		for _, key := range []string{"", "alice", "a\x00b\x01", strings.Repeat("long", 100)} {
+			for _, extra := range []string{"", "acme"} {
+				for i := range rules {
+					rules[i].Key = static(key)
+				}
+				l := newLimiter(t, core.Config{Rules: rules, Hooks: hooktest.Funcs{KeyExtraFunc: func(core.Request) (string, error) { return extra, nil }}}, newClock())
 				d := l.Check(&request{})
 				hit := d.Hit()
-				want := core.Hit{Rule: "user", Key: "alice", Extra: extra, Quotas: hit.Quotas}
-				if !reflect.DeepEqual(hit, want) || (hit.Quotas != nil) != (rules[len(rules)-1].Quota != nil) {
-					t.Fatalf("%+v", hit)
-				}
-				for _, q := range hit.Quotas {
-					if q != 7 {
-						t.Errorf("quotas %d", hit.Quotas)
-					}
+				want := core.Hit{Rule: "user", Key: key, Extra: extra, Quotas: hit.Quotas}
+				if !reflect.DeepEqual(hit, want) || d.Key() != key || (hit.Quotas != nil) != (rules[len(rules)-1].Quota != nil) || slices.ContainsFunc(hit.Quotas, func(q int64) bool { return q != 7 }) {
+					t.Fatalf("%s: %+v", name, hit)
 				}
 				seen, err := l.Peek(t.Context(), 1, hit)
 				if err != nil || seen.Remaining != d.Remaining || seen.StoredKey() != d.StoredKey() || !reflect.DeepEqual(seen.Hit(), hit) {
-					t.Errorf("%v, %v, want %v", seen, err, d)
+					t.Errorf("%s: %v, %v, want %v", name, seen, err, d)
 				}
 				other := hit
 				other.Extra += "x"
 				if seen, _ := l.Peek(t.Context(), 1, other); seen.Remaining == d.Remaining || seen.StoredKey() == d.StoredKey() {
-					t.Errorf("another extra finds it too: %v", seen)
+					t.Errorf("%s: another extra finds it too: %v", name, seen)
 				}
-			})
+			}
 		}
 	}
 }
 
-// A Take with an extra is refunded and forgotten as one without is.
-func TestAHitWithAnExtraIsTakenAndGivenBack(t *testing.T) {
-	for name, limits := range map[string][]core.Limit{"one limit": {core.PerMinute(5)}, "two limits": {core.PerMinute(5), core.PerHour(9)}} {
-		t.Run(name, func(t *testing.T) {
-			l := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "r", Limits: limits}}}))
-			plain, extra := core.Hit{Rule: "r", Key: "k"}, core.Hit{Rule: "r", Key: "k", Extra: "e"}
-			left := func(h core.Hit) int64 {
-				t.Helper()
-				d, err := l.Peek(t.Context(), 1, h)
-				if err != nil {
-					t.Fatal(err)
-				}
-				return d.Remaining
-			}
-			d, err := l.Take(t.Context(), 2, plain, extra, extra)
-			if err != nil || left(plain) != 3 || left(extra) != 3 {
-				t.Fatal(d, err, left(plain), left(extra))
-			}
-			if !l.Allow(t.Context(), extra) || left(plain) != 3 || left(extra) != 2 {
-				t.Errorf("%d and %d left", left(plain), left(extra))
-			}
-			if d, err = l.Take(t.Context(), 2, extra); err != nil || left(extra) != 0 || d.Key() != "k" {
-				t.Fatal(d, err)
-			}
-			if err := l.Adjust(t.Context(), d, 0); err != nil || left(plain) != 3 || left(extra) != 2 {
-				t.Errorf("%v: %d and %d left", err, left(plain), left(extra))
-			}
-			if err := l.Reset(t.Context(), extra); err != nil || left(plain) != 3 || left(extra) != 5 {
-				t.Errorf("%v: %d and %d left", err, left(plain), left(extra))
-			}
-		})
+// A decision keeps its key, whatever is decided later and however long keys are.
+func TestADecisionKeepsItsKey(t *testing.T) {
+	var key string
+	l := newLimiter(t, core.Config{Rules: []core.Rule{{
+		Name: "r", Limits: []core.Limit{core.PerMinute(2)},
+		Key: func(dst []byte, _ core.Request) ([]byte, error) { return append(dst, key...), nil },
+	}}}, nil)
+	var decisions []core.Decision
+	want := func(i int) string { return strings.Repeat(string(rune('a'+i%26)), i%150) }
+	for i := range 1000 {
+		key = want(i)
+		decisions = append(decisions, l.Check(&request{}))
+	}
+	for i, d := range decisions {
+		if got := d.Key(); got != want(i) {
+			t.Fatalf("decision %d has the key %q, want %q", i, got, want(i))
+		}
 	}
 }
 
-func TestNoHitIfNoRuleApplied(t *testing.T) {
-	if hit := (core.Decision{}).Hit(); !reflect.DeepEqual(hit, core.Hit{}) {
-		t.Errorf("%+v", hit)
-	}
-}
-
-func TestADecisionTellsMilliseconds(t *testing.T) {
-	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Limits: []core.Limit{{Quota: 2, Window: 1500 * time.Millisecond, Algorithm: core.FixedWindow}}}}}, newClock())
-	d, err := l.Take(t.Context(), 1, core.Hit{Rule: "r", Key: "k"})
-	if err != nil || !strings.HasSuffix(d.String(), "whole again in 1.5s") {
-		t.Errorf("%v, %v", d, err)
-	}
-}
-
-func TestADecisionOfADryRunTellsWhyItWouldDeny(t *testing.T) {
-	for err, want := range map[error]string{
-		core.ErrBadRequest:   `limiter "default" would deny a bad request`,
-		errors.New("broken"): `limiter "default" would deny, because it could not decide`,
+// These names must not change but with a major version.
+func TestStoredKeysStayWhatTheyAre(t *testing.T) {
+	for _, row := range []struct{ limiter, rule, key, want string }{
+		{"api", "ip", "192.0.2.1\x00", "fg1:api:ip:jMAsCXnmQY9oApfknKGStA"},
+		{"api", "ip", "\x00", "fg1:api:ip:bjQLnP-zepicpUTmu3gKLA"},
 	} {
-		l := newLimiter(t, core.Config{DryRun: true, Log: (&lines{}).logger(), Rules: []core.Rule{{Name: "r", Key: fails(err), Limits: []core.Limit{core.PerMinute(1)}}}}, newClock())
-		if d := l.Check(&request{}); !d.Allowed || d.String() != want {
-			t.Errorf("%q, want %q", d.String(), want)
+		if got := (core.StoreRule{Name: row.rule}).StoredKey(row.limiter, []byte(row.key)); got != row.want {
+			t.Errorf("%q: %q, want %q", row.key, got, row.want)
 		}
 	}
+	long := strings.Repeat("k", 10_000)
+	for _, key := range []string{"", "192.0.2.1", "a b\r\n", long} {
+		l := newLimiter(t, core.Config{Name: "api", Rules: []core.Rule{{Name: "ip", Key: static(key), Limits: []core.Limit{core.PerMinute(5)}}}}, nil)
+		want := core.StoreRule{Name: "ip"}.StoredKey("api", append([]byte(key), 0))
+		taken, _ := l.Take(t.Context(), 1, core.Hit{Rule: "ip", Key: key})
+		if checked := l.Check(&request{}); checked.StoredKey() != want || taken.StoredKey() != want {
+			t.Errorf("%.20q: %q by Check, %q by Take, want %q", key, checked.StoredKey(), taken.StoredKey(), want)
+		}
+		if len(want) > 200 || strings.Trim(want, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz:_.-") != "" {
+			t.Errorf("%q has characters that some store does not accept", want)
+		}
+	}
+}
+
+func TestDecisionsShowNothingOfTheClient(t *testing.T) {
+	key := "alice\r\nlevel=info fake"
+	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: static(key), Limits: []core.Limit{core.PerMinute(1)}}}}, nil)
+	for range 2 {
+		d := l.Check(&request{})
+		if s := d.String() + d.StoredKey(); strings.Contains(s, "alice") || strings.ContainsAny(s, "\r\n") {
+			t.Errorf("%q", s)
+		}
+		if den := l.Deny(&request{}, d); strings.Contains(string(den.Body), "alice") {
+			t.Errorf("%s", den.Body)
+		}
+	}
+}
+
+func TestTheZeroDecision(t *testing.T) {
+	var d core.Decision
+	if d.Limiter() != "" || d.Rule() != "" || d.Key() != "" || d.StoredKey() != "" || d.Limit() != (core.Limit{}) || !reflect.DeepEqual(d.Hit(), core.Hit{}) || d.String() != "no decision" || len(slices.Collect(d.Limits())) != 0 {
+		t.Errorf("%v: %+v", d, d.Hit())
+	}
+}
+
+// A checker around a limiter attaches a note, and then needs the outcome. Copies are the same decision.
+func TestTheNoteOfADecision(t *testing.T) {
+	d := newLimiter(t, oneRule(core.PerMinute(5)), nil).Check(&request{})
+	if d.Note() != nil || d.NeedsOutcome() {
+		t.Errorf("%v without a note", d.Note())
+	}
+	d.SetNote("guarded")
+	if same := d; same.Note() != "guarded" || !same.NeedsOutcome() || same.Limiter() != "default" {
+		t.Errorf("%v, %v", same.Note(), same.NeedsOutcome())
+	}
+}
+
+// A handler of denied requests that writes its own body takes the status from the decision.
+func TestTheStatusOfADecision(t *testing.T) {
+	for want, rows := range map[int][]core.Decision{
+		200: {{Allowed: true}, {Allowed: true, Reason: core.ReasonSkipped}, {Allowed: true, Reason: core.ReasonFailed}, {Allowed: true, Reason: core.ReasonOverLimit, DryRun: true}},
+		400: {{Reason: core.ReasonBadRequest}},
+		429: {{Reason: core.ReasonOverLimit}},
+		503: {{Reason: core.ReasonFailed}, {Reason: core.ReasonCanceled}},
+	} {
+		for _, d := range rows {
+			if got := d.Status(); got != want {
+				t.Errorf("%v, allowed: %t: status %d, want %d", d.Reason, d.Allowed, got, want)
+			}
+		}
+	}
+}
+
+func TestTheTextOfADecision(t *testing.T) {
+	window := oneRule(fixed(2, 1500*time.Millisecond))
+	failing := func(err error, dryRun bool) core.Config {
+		c := oneRule(core.PerMinute(1))
+		c.DryRun, c.Rules[0].Key, c.Log = dryRun, fails(err), new(lines).logger()
+		return c
+	}
+	preflight := &request{method: "OPTIONS", header: map[string][]string{"Access-Control-Request-Method": {"GET"}}}
+	for _, row := range []struct {
+		config core.Config
+		r      *request
+		want   string
+	}{
+		{window, &request{}, "whole again in 1.5s"},
+		{oneRule(core.PerMinute(0)), &request{}, "denies 1 hit"},
+		{window, preflight, "does not limit"},
+		{failing(core.SkipRule, false), &request{}, "has no rule"},
+		{failing(core.ErrBadRequest, false), &request{}, "denies a bad request"},
+		{failing(core.ErrBadRequest, true), &request{}, "would deny a bad request"},
+		{failing(errFault, true), &request{}, "would deny, because it could not decide"},
+	} {
+		if d := newLimiter(t, row.config, newClock()).Check(row.r); !strings.Contains(d.String(), row.want) {
+			t.Errorf("%q, want %q", d.String(), row.want)
+		}
+	}
+}
+
+// Logs and documents have the names.
+func TestTheNamesOfConstants(t *testing.T) {
+	for got, want := range map[fmt.Stringer]string{
+		core.OpTake: "take", core.OpResetAll: "reset all", core.OpTake | core.OpPeek: "Op(0x3)",
+		core.FailOpen: "fail open", core.FailLocal: "local", core.FailClosed: "fail closed", core.OnFailure(9): "OnFailure(9)",
+		core.ReasonWithinLimits: "within limits", core.ReasonCanceled: "canceled", core.Reason(99): "unknown reason",
+		core.SlidingLog: "sliding_log", core.Algorithm(99): "unknown_algorithm",
+		core.Lockout{}: "none", core.Lockout{First: time.Minute, Factor: 1}: "waits of 1m", core.Lockout{First: time.Minute}: "waits of 1m × 2 up to 1h",
+	} {
+		if got.String() != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+func ExampleDecision_Status() {
+	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "ip", Key: static("192.0.2.1"), Limits: []core.Limit{core.PerMinute(1)}}}}))
+	fmt.Println(limiter.Check(&request{}).Status(), limiter.Check(&request{}).Status())
+	// Output: 200 429
+}
+
+func ExampleDecision_String() {
+	limiter := core.Must(core.New(core.Config{Name: "api", Rules: []core.Rule{{Name: "ip", Limits: []core.Limit{
+		{Quota: 1, Window: time.Hour, Algorithm: core.FixedWindow},
+	}}}}))
+	k := core.Hit{Rule: "ip", Key: "192.0.2.1"}
+	d, _ := limiter.Take(context.Background(), 1, k)
+	fmt.Println(d)
+	d, _ = limiter.Take(context.Background(), 2, k)
+	fmt.Println(d)
+	// Output:
+	// limiter "api" allows 1 hit: 0 of 1 left for rule "ip", limit "ip" (1 per 1h (fixed_window)), whole again in 1h0m0s
+	// limiter "api" denies 2 hits: rule "ip", limit "ip" (1 per 1h (fixed_window)) has 0 left, and waiting does not help
+}
+
+func ExampleStoreRule_StoredKey() {
+	fmt.Println(core.StoreRule{Name: "ip"}.StoredKey("api", []byte("192.0.2.1\x00")))
+	// Output: fg1:api:ip:jMAsCXnmQY9oApfknKGStA
+}
+
+func ExampleDecision_Limits() {
+	limiter := core.Must(core.New(oneRule(core.PerSecond(10), core.PerHour(240))))
+	for s := range limiter.Check(&request{}).Limits() {
+		fmt.Println(s.Limit.Name, s.Remaining)
+	}
+	// Output:
+	// r-1s 9
+	// r-1h 239
 }

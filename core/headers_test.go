@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/hooktest"
 )
 
 func headerText(d core.Decision) string {
@@ -97,16 +99,63 @@ func TestThePolicyOfATokenBucket(t *testing.T) {
 	}
 }
 
+// The lists have the limits of the rules with HeadersDraft10. The other headers are those of the rule that
+// decides.
+func TestHeadersOfRules(t *testing.T) {
+	for _, row := range []struct {
+		headers [3]core.Headers // the third rule decides
+		want    string
+	}{
+		{[3]core.Headers{0, core.HeadersOff, core.HeadersXSeconds | core.HeadersDraft10}, "Ratelimit-Policy: \"r0\";q=10;w=60, \"r2\";q=5;w=60\nRatelimit: \"r0\";r=9;t=60, \"r2\";r=4;t=60\n" +
+			"X-Ratelimit-Limit: 5\nX-Ratelimit-Remaining: 4\nX-Ratelimit-Reset: 60\n"},
+		{[3]core.Headers{core.HeadersOff, core.HeadersXSeconds, core.HeadersDraft07}, "Ratelimit-Policy: 5;w=60\nRatelimit: limit=5, remaining=4, reset=60\n"},
+		{[3]core.Headers{core.HeadersOff, core.HeadersOff, core.HeadersOff}, ""},
+	} {
+		rules := numbered(3)
+		rules[2].Limits = []core.Limit{core.PerMinute(5)}
+		for i := range rules {
+			rules[i].Headers = row.headers[i]
+		}
+		if got := headerText(newLimiter(t, core.Config{Rules: rules}, newClock()).Check(&request{})); got != row.want {
+			t.Errorf("%#x: %s, want\n%s", row.headers, got, row.want)
+		}
+	}
+}
+
+// The policy has the limits that applied.
+func TestThePolicyOfALimiterOfWhichOneRuleApplies(t *testing.T) {
+	rules := numbered(2)
+	rules[0].Key = orSkip
+	l := newLimiter(t, core.Config{Rules: rules}, newClock())
+	for method, want := range map[string]string{"": `"r1";q=10;w=60`, "GET": `"r0";q=10;w=60, "r1";q=10;w=60`} {
+		if got := headerText(l.Check(&request{method: method})); !strings.HasPrefix(got, "Ratelimit-Policy: "+want+"\n") {
+			t.Errorf("%q: %v, want %s", method, got, want)
+		}
+	}
+}
+
+// A decision that no limit was applied for has no headers of limits.
+func TestADecisionWithoutALimitHasNoRateHeaders(t *testing.T) {
+	for _, headers := range []core.Headers{core.HeadersDraft10, core.HeadersDraft07, core.HeadersDraft03, core.HeadersXSeconds} {
+		for err, want := range map[error]string{core.SkipRule: "", core.ErrBadRequest: "Cache-Control: no-store\n", errFault: "Cache-Control: no-store\nRetry-After: 1\n"} {
+			l := newLimiter(t, core.Config{Headers: headers, Log: new(lines).logger(), Rules: []core.Rule{{Key: fails(err), Limits: []core.Limit{core.PerMinute(5)}}}}, newClock())
+			if got := headerText(l.Check(&request{})); got != want {
+				t.Errorf("headers %#x, %v: %q, want %q", headers, err, got, want)
+			}
+		}
+	}
+}
+
 // No time helps a request that costs more than the quota. The field then has the
 // time until more is available, as for a request that is allowed.
 func TestTheRateLimitFieldOfACostAboveTheQuota(t *testing.T) {
-	l := newLimiter(t, oneRule(core.Limit{Name: "b", Quota: 5, Window: time.Minute, Algorithm: core.FixedWindow}), newClock())
-	for used, want := range []string{`"b";r=5;t=0`, `"b";r=4;t=60`} {
+	l := newLimiter(t, oneRule(fixed(5, time.Minute)), newClock())
+	for used, want := range []string{`"r";r=5;t=0`, `"r";r=4;t=60`} {
 		d, err := l.Take(t.Context(), 6, core.Hit{Rule: "r", Key: "k"})
 		if err != nil || d.RetryAfter != core.Never {
 			t.Fatal(d, err)
 		}
-		if got := headerText(d); !strings.Contains(got, "Ratelimit: "+want+"\n") {
+		if got := headerText(d); !strings.Contains(got, "Ratelimit: "+want+"\n") || strings.Contains(got, "Retry-After") {
 			t.Errorf("after %d hits:\n%swant %s", used, got, want)
 		}
 		l.Check(&request{})
@@ -115,63 +164,49 @@ func TestTheRateLimitFieldOfACostAboveTheQuota(t *testing.T) {
 
 // A Checker around a limiter may deny a request that the limiter has allowed.
 func TestRetryAfterOfADecisionThatAnotherCheckerHasChanged(t *testing.T) {
-	l := newLimiter(t, oneRule(core.Limit{Name: "b", Quota: 5, Window: time.Minute, Algorithm: core.FixedWindow}), newClock())
-	d := l.Check(&request{})
-	d.Allowed, d.Reason, d.RetryAfter = false, core.ReasonOverLimit, 7*time.Second
-	if got := headerText(d); !strings.Contains(got, "Ratelimit: \"b\";r=4;t=60\n") || !strings.Contains(got, "Retry-After: 7\n") {
-		t.Error(got)
+	d := newLimiter(t, oneRule(fixed(5, time.Minute)), newClock()).Check(&request{})
+	d.Allowed, d.Reason = false, core.ReasonOverLimit
+	for wait, want := range map[time.Duration]string{7 * time.Second: "7", 0: "1"} {
+		d.RetryAfter = wait
+		if got := headerText(d); !strings.Contains(got, "Ratelimit: \"r\";r=4;t=60\n") || !strings.Contains(got, "Retry-After: "+want+"\n") {
+			t.Error(got)
+		}
 	}
-	d.RetryAfter = 0
-	if got := headerText(d); !strings.Contains(got, "Retry-After: 1\n") {
-		t.Error(got)
+	if den := d.Denial(&request{}); den.Status != 429 || strings.Contains(string(den.Body), `"r"`) {
+		t.Errorf("%d %s", den.Status, den.Body)
 	}
 }
 
 // Retry-After is that of the limit that denies, which need not be the last in RateLimit.
 func TestRetryAfterOfTheFirstOfTwoLimits(t *testing.T) {
-	l := newLimiter(t, oneRule(
-		core.Limit{Name: "a", Quota: 1, Window: time.Minute, Algorithm: core.FixedWindow},
-		core.Limit{Name: "b", Quota: 5, Window: time.Hour, Algorithm: core.FixedWindow},
-	), newClock())
+	l := newLimiter(t, oneRule(fixed(1, time.Minute), fixed(5, time.Hour)), newClock())
 	l.Check(&request{})
-	if got := headerText(l.Check(&request{})); !strings.Contains(got, "Ratelimit: \"a\";r=0;t=60, \"b\";r=4;t=3600\n") || !strings.Contains(got, "Retry-After: 60\n") {
+	if got := headerText(l.Check(&request{})); !strings.Contains(got, "Ratelimit: \"r-1m\";r=0;t=60, \"r-1h\";r=4;t=3600\n") || !strings.Contains(got, "Retry-After: 60\n") {
 		t.Error(got)
 	}
 }
 
 // What a denied client reads is true.
 func TestRetryAfterIsTrue(t *testing.T) {
-	for _, limit := range []core.Limit{
-		{Quota: 3, Window: 100 * time.Millisecond, Algorithm: core.FixedWindow},
-		{Quota: 3, Window: 10 * time.Second}, {Quota: 3, Window: 10 * time.Second, Algorithm: core.TokenBucket},
-	} {
+	for _, limit := range []core.Limit{fixed(3, 100*time.Millisecond), {Quota: 3, Window: 10 * time.Second}, {Quota: 3, Window: 10 * time.Second, Algorithm: core.TokenBucket}} {
 		c := newClock()
 		l := newLimiter(t, oneRule(limit), c)
 		var d core.Decision
 		for d = l.Check(&request{}); d.Allowed; d = l.Check(&request{}) {
 		}
-		m := regexp.MustCompile(`(?m)^Retry-After: ([1-9][0-9]*)$`).FindStringSubmatch(headerText(d))
-		if m == nil || !strings.Contains(headerText(d), "Cache-Control: no-store") || !strings.Contains(headerText(d), ";r=0;") {
-			t.Fatalf("%v: %s", limit, headerText(d))
+		text := headerText(d)
+		m := regexp.MustCompile(`(?m)^Retry-After: ([1-9][0-9]*)$`).FindStringSubmatch(text)
+		if m == nil || !strings.Contains(text, "Cache-Control: no-store") || !strings.Contains(text, ";r=0;") {
+			t.Fatalf("%v: %s", limit, text)
 		}
 		seconds, _ := time.ParseDuration(m[1] + "s")
-		if seconds > time.Second {
-			c.advance(seconds - time.Second)
-			if l.Check(&request{}).Allowed {
-				t.Errorf("%v: allowed a second before Retry-After", limit)
-			}
-			c.advance(time.Second)
-		} else {
-			c.advance(seconds)
+		if c.advance(seconds - time.Second); seconds > time.Second && l.Check(&request{}).Allowed {
+			t.Errorf("%v: allowed a second before Retry-After", limit)
 		}
-		c.advance(time.Millisecond) // what the header leaves out
+		c.advance(time.Second + time.Millisecond) // what the header leaves out
 		if !l.Check(&request{}).Allowed {
 			t.Errorf("%v: denied at Retry-After, %v", limit, seconds)
 		}
-	}
-	never := newLimiter(t, oneRule(core.PerMinute(0)), nil).Check(&request{})
-	if text := headerText(never); strings.Contains(text, "Retry-After") {
-		t.Errorf("no waiting helps: %s", text)
 	}
 }
 
@@ -182,19 +217,85 @@ func TestFieldsAreStructured(t *testing.T) {
 	l := newLimiter(t, core.Config{Rules: []core.Rule{
 		{Name: "a", Key: static(""), Limits: []core.Limit{core.PerSecond(core.MaxQuota), {Quota: 1, Window: core.MaxWindow, Algorithm: core.TokenBucket, Burst: 90}}},
 		{Name: "b", Key: static(""), Limits: []core.Limit{{Quota: 5, Window: 2 * time.Millisecond}}},
-		{Name: "c", Key: fails(core.SkipRule), Limits: []core.Limit{core.PerSecond(1)}},
 	}}, newClock())
 	for range 3 {
 		for _, h := range l.Check(&request{}).AppendHeaders(nil) {
-			if !list.MatchString(h.Value) || strings.Contains(h.Value, `"c"`) {
+			if !list.MatchString(h.Value) {
 				t.Errorf("%s: %s", h.Name, h.Value)
 			}
 		}
 	}
 }
 
+// No item without w is allowed, and no empty list.
+func TestDraft07LeavesOutWindowsThatAreNoWholeSeconds(t *testing.T) {
+	for limit, want := range map[core.Limit]string{
+		fixed(2, 1500*time.Millisecond):                                        "Ratelimit: limit=2, remaining=1, reset=2\n",
+		{Quota: 0, Burst: 7, Window: time.Minute, Algorithm: core.TokenBucket}: "Ratelimit-Policy: 0;w=60\nRatelimit: limit=0, remaining=0, reset=0\nCache-Control: no-store\n",
+	} {
+		c := oneRule(limit)
+		c.Headers = core.HeadersDraft07
+		if got := headerText(newLimiter(t, c, newClock()).Check(&request{})); got != want {
+			t.Errorf("%v:\n%swant\n%s", limit, got, want)
+		}
+	}
+}
+
+// A denied response has the same time in RateLimit as in Retry-After.
+func TestDraft07ResetIsRetryAfter(t *testing.T) {
+	lockout := fixed(2, time.Minute)
+	lockout.Lockout = core.Lockout{First: 90 * time.Second}
+	for _, limit := range append(every, lockout) {
+		limit.Quota = 3
+		clock, c := newClock(), oneRule(limit)
+		c.Headers = core.HeadersDraft07
+		l := newLimiter(t, c, clock)
+		for {
+			d := l.Check(&request{})
+			text := headerText(d)
+			if d.Allowed {
+				if want := fmt.Sprintf("remaining=%d, reset=%d\n", d.Remaining, (d.ResetAfter.Truncate(time.Millisecond)+time.Second-1)/time.Second); !strings.Contains(text, want) {
+					t.Errorf("%v, allowed: %s, want %s", limit, text, want)
+				}
+				clock.advance(700 * time.Millisecond)
+				continue
+			}
+			_, reset, _ := strings.Cut(text, "remaining=0, reset=")
+			reset, _, _ = strings.Cut(reset, "\n")
+			if _, retry, _ := strings.Cut(text, "Retry-After: "); reset == "" || reset+"\n" != retry {
+				t.Errorf("%v, denied: %s", limit, text)
+			}
+			break
+		}
+	}
+}
+
+func TestHeadersThatCannotBeInOneResponse(t *testing.T) {
+	for _, row := range []struct {
+		all   core.Headers
+		each  [3]core.Headers
+		wrong string
+	}{
+		{all: core.HeadersDraft07 | core.HeadersDraft10, wrong: "cannot be joined"},
+		{each: [3]core.Headers{0, core.HeadersDraft07, core.HeadersOff}, wrong: `Rules[1].Headers: HeadersDraft07 and HeadersDraft10, the default, in one limiter (rule "r0" has the other one)`},
+		{all: core.HeadersDraft07, each: [3]core.Headers{0, core.HeadersOff, core.HeadersDraft10 | core.HeadersXEpoch}, wrong: "Rules[2].Headers"},
+		{each: [3]core.Headers{core.HeadersXSeconds, core.HeadersDraft07 | core.HeadersXSeconds, core.HeadersOff}},
+		{each: [3]core.Headers{0, 200, 0}, wrong: `Rules[1] ("r1").Headers`},
+		{all: core.HeadersDraft07},
+	} {
+		c := core.Config{Headers: row.all, Rules: numbered(3)}
+		for i := range c.Rules {
+			c.Rules[i].Headers = row.each[i]
+		}
+		_, err := core.New(c)
+		if (row.wrong == "") != (err == nil) || err != nil && (!errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), row.wrong)) {
+			t.Errorf("%#x %#x: %v, want %q", row.all, row.each, err, row.wrong)
+		}
+	}
+}
+
 func TestTheStandardDenial(t *testing.T) {
-	l := newLimiter(t, oneRule(core.Limit{Name: "a", Quota: 1, Window: time.Minute, Algorithm: core.FixedWindow}, core.Limit{Name: "b", Quota: 1, Window: time.Hour, Algorithm: core.FixedWindow}, core.Limit{Name: "c", Quota: 9, Window: time.Minute}), newClock())
+	l := newLimiter(t, oneRule(fixed(1, time.Minute), fixed(1, time.Hour), core.PerMinute(9)), newClock())
 	l.Check(&request{})
 	den := core.DefaultHooks{}.OnDisallowed(&request{}, l.Check(&request{}))
 	var body map[string]any
@@ -206,13 +307,23 @@ func TestTheStandardDenial(t *testing.T) {
 		"title":             "Request cannot be satisfied as assigned quota has been exceeded",
 		"status":            429.0,
 		"detail":            "Try again in 3600 s.",
-		"violated-policies": []any{"a", "b"},
+		"violated-policies": []any{"r-1m", "r-1h"},
 	}
-	if den.Status != 429 || !reflect.DeepEqual(body, want) {
-		t.Errorf("%d %v, want %v", den.Status, body, want)
+	if den.Status != 429 || !reflect.DeepEqual(body, want) || !slices.Equal(den.Header, []core.Header{{Name: "Content-Type", Value: "application/problem+json"}}) {
+		t.Errorf("%d %v %v, want %v", den.Status, den.Header, body, want)
 	}
-	if den := (core.DefaultHooks{}).OnDisallowed(&request{}, newLimiter(t, oneRule(core.PerMinute(0)), nil).Check(&request{})); !json.Valid(den.Body) || !strings.Contains(string(den.Body), "cannot be allowed") {
-		t.Errorf("%s", den.Body)
+}
+
+// A hook may answer with every status that HTTP has for an end of a request.
+func TestTheStatusOfADenialFromAHook(t *testing.T) {
+	status, config := 0, oneRule(core.PerMinute(0))
+	config.Hooks = hooktest.Funcs{OnDisallowedFunc: func(core.Request, core.Decision) core.Denial { return core.Denial{Status: status} }}
+	l := newLimiter(t, config, newClock())
+	for given, want := range map[int]int{0: 429, 199: 429, 200: 200, 403: 403, 599: 599, 600: 429, -1: 429} {
+		status = given
+		if got := l.Deny(&request{}, l.Check(&request{})).Status; got != want {
+			t.Errorf("the hook's status %d: %d, want %d", given, got, want)
+		}
 	}
 }
 
@@ -232,102 +343,4 @@ func ExampleDefaultHooks_OnDisallowed() {
 	den := core.DefaultHooks{}.OnDisallowed(&request{}, limiter.Check(&request{}))
 	fmt.Println(den.Status, string(den.Body))
 	// Output: 429 {"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Request cannot be satisfied as assigned quota has been exceeded","status":429,"detail":"The request costs more than the quota and cannot be allowed.","violated-policies":["api"]}
-}
-
-func ExampleDecision_Limits() {
-	limiter := core.Must(core.New(oneRule(core.PerSecond(10), core.PerHour(240))))
-	for s := range limiter.Check(&request{}).Limits() {
-		fmt.Println(s.Limit.Name, s.Remaining)
-	}
-	// Output:
-	// r-1s 9
-	// r-1h 239
-}
-
-// No item without w is allowed, and no empty list.
-func TestDraft07LeavesOutWindowsThatAreNoWholeSeconds(t *testing.T) {
-	for _, row := range []struct {
-		limits []core.Limit
-		want   string
-	}{
-		{[]core.Limit{{Quota: 2, Window: 1500 * time.Millisecond, Algorithm: core.FixedWindow}}, "Ratelimit: limit=2, remaining=1, reset=2\n"},
-		{[]core.Limit{{Quota: 0, Burst: 7, Window: time.Minute, Algorithm: core.TokenBucket}}, "Ratelimit-Policy: 0;w=60\nRatelimit: limit=0, remaining=0, reset=0\nCache-Control: no-store\n"},
-	} {
-		c := oneRule(row.limits...)
-		c.Headers = core.HeadersDraft07
-		if got := headerText(newLimiter(t, c, newClock()).Check(&request{})); got != row.want {
-			t.Errorf("%v:\n%swant\n%s", row.limits, got, row.want)
-		}
-	}
-}
-
-// A denied response has the same time in RateLimit as in Retry-After.
-func TestDraft07ResetIsRetryAfter(t *testing.T) {
-	for _, limit := range []core.Limit{
-		core.PerMinute(7), core.PerHour(3), {Quota: 5, Window: time.Minute, Algorithm: core.TokenBucket}, {Quota: 3, Window: time.Minute, Algorithm: core.SlidingLog},
-		{Quota: 2, Window: time.Minute, Algorithm: core.FixedWindow, Lockout: core.Lockout{First: 90 * time.Second}},
-	} {
-		clock := newClock()
-		c := oneRule(limit)
-		c.Headers = core.HeadersDraft07
-		l := newLimiter(t, c, clock)
-		denied := 0
-		for range 20 {
-			d := l.Check(&request{})
-			text := headerText(d)
-			if d.Allowed {
-				if want := fmt.Sprintf("remaining=%d, reset=%d\n", d.Remaining, (d.ResetAfter.Truncate(time.Millisecond)+time.Second-1)/time.Second); !strings.Contains(text, want) {
-					t.Errorf("%v, allowed: %s, want %s", limit, text, want)
-				}
-				clock.advance(700 * time.Millisecond)
-				continue
-			}
-			denied++
-			_, reset, _ := strings.Cut(text, "remaining=0, reset=")
-			reset, _, _ = strings.Cut(reset, "\n")
-			_, retry, _ := strings.Cut(text, "Retry-After: ")
-			if reset == "" || reset+"\n" != retry {
-				t.Errorf("%v, denied: %s", limit, text)
-			}
-		}
-		if denied == 0 {
-			t.Errorf("%v denied nothing", limit)
-		}
-	}
-}
-
-func TestHeadersThatCannotBeInOneResponse(t *testing.T) {
-	for _, row := range []struct {
-		all        core.Headers
-		each       [3]core.Headers
-		ok         bool
-		mustBeSaid string
-	}{
-		{all: core.HeadersDraft07 | core.HeadersDraft10, mustBeSaid: "cannot be joined"},
-		{each: [3]core.Headers{0, core.HeadersDraft07, core.HeadersOff}, mustBeSaid: `Rules[1].Headers: HeadersDraft07 and HeadersDraft10, the default, in one limiter (rule "r0" has the other one)`},
-		{all: core.HeadersDraft07, each: [3]core.Headers{0, core.HeadersOff, core.HeadersDraft10 | core.HeadersXEpoch}, mustBeSaid: "Rules[2].Headers"},
-		{each: [3]core.Headers{core.HeadersXSeconds, core.HeadersDraft07 | core.HeadersXSeconds, core.HeadersOff}, ok: true},
-		{all: core.HeadersDraft07, ok: true},
-	} {
-		c := core.Config{Headers: row.all, Rules: numbered(3)}
-		for i := range c.Rules {
-			c.Rules[i].Headers = row.each[i]
-		}
-		_, err := core.New(c)
-		if row.ok != (err == nil) || !row.ok && (!errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), row.mustBeSaid)) {
-			t.Errorf("%#x %#x: %v, want %q", row.all, row.each, err, row.mustBeSaid)
-		}
-	}
-}
-
-// A rule with other headers has no item, and no lines if it does not decide.
-func TestDraft07OfSomeRules(t *testing.T) {
-	rules := numbered(3)
-	rules[0].Headers, rules[1].Headers, rules[2].Headers = core.HeadersOff, core.HeadersDraft07, core.HeadersXSeconds
-	rules[0].Limits = []core.Limit{core.PerMinute(9)}
-	rules[1].Limits = []core.Limit{core.PerMinute(5)} // it decides
-	got := headerText(newLimiter(t, core.Config{Rules: rules}, newClock()).Check(&request{}))
-	if want := "Ratelimit-Policy: 5;w=60\nRatelimit: limit=5, remaining=4, reset=60\n"; got != want {
-		t.Errorf("%s, want\n%s", got, want)
-	}
 }

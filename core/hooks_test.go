@@ -141,6 +141,16 @@ func TestHooks(t *testing.T) {
 	})
 }
 
+func TestAFailedDecisionHasItsCost(t *testing.T) {
+	l := newLimiter(t, core.Config{
+		Log: (&lines{}).logger(), Rules: []core.Rule{{Name: "r", Key: fails(errFault), Limits: []core.Limit{core.PerMinute(10)}}},
+		Hooks: hooktest.Funcs{CostFunc: func(core.Request) (int64, error) { return 7, nil }},
+	}, newClock())
+	if d := l.Check(&request{}); d.Reason != core.ReasonFailed || d.Cost != 7 {
+		t.Errorf("%v, cost %d: want 7", d, d.Cost)
+	}
+}
+
 // A key and what a hook adds to it are never taken for another pair.
 func FuzzKeyExtra(f *testing.F) {
 	f.Add([]byte("a"), "b-c", []byte("a-b"), "c")
@@ -181,25 +191,14 @@ func (h politeHooks) OnDisallowed(r core.Request, d core.Decision) core.Denial {
 	return den
 }
 
-func TestAFailedDecisionHasItsCost(t *testing.T) {
-	l := newLimiter(t, core.Config{
-		Log: (&lines{}).logger(), Rules: []core.Rule{{Name: "r", Key: fails(errFault), Limits: []core.Limit{core.PerMinute(10)}}},
-		Hooks: hooktest.Funcs{CostFunc: func(core.Request) (int64, error) { return 7, nil }},
-	}, newClock())
-	if d := l.Check(&request{}); d.Reason != core.ReasonFailed || d.Cost != 7 {
-		t.Errorf("%v, cost %d: want 7", d, d.Cost)
-	}
-}
-
 func TestHooksCompose(t *testing.T) {
-	var lines []string
-	l := newLimiter(t, core.Config{
-		Hooks: politeHooks{auditHooks{lines: &lines}},
-		Rules: []core.Rule{{Name: "r", Key: static("k"), Limits: []core.Limit{core.PerMinute(0)}}},
-	}, nil)
+	var denied []string
+	config := oneRule(core.PerMinute(0))
+	config.Hooks = politeHooks{auditHooks{lines: &denied}}
+	l := newLimiter(t, config, nil)
 	den := l.Deny(&request{}, l.Check(&request{}))
-	if den.Status != 429 || string(den.Body) != "please wait" || !slices.Equal(lines, []string{"r"}) {
-		t.Errorf("%+v, %q", den, lines)
+	if den.Status != 429 || string(den.Body) != "please wait" || !slices.Equal(denied, []string{"r"}) {
+		t.Errorf("%+v, %q", den, denied)
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
-	"github.com/floodgate-go/floodgate/internal/hooktest"
 )
 
 func TestLimitsText(t *testing.T) {
@@ -114,86 +113,165 @@ func limitText(l core.Limit) string {
 	return text
 }
 
-// The letter M is a minute to some programs and a month to others.
-func TestAnAmbiguousUnitTellsWhatToWrite(t *testing.T) {
-	_, err := core.ParseLimits("10/M")
-	if err == nil || !strings.Contains(err.Error(), `window: "M": may mean minutes or months: write m or month`) {
-		t.Error(err)
+// The error for a number says which numbers are allowed, that for a unit which units.
+func TestLimitsTextSaysWhatIsAllowed(t *testing.T) {
+	for text, want := range map[string]string{
+		"10/0s":                             `window: "0s": must be from 1ms to 366 days`,
+		"10/99999999999999999999s":          `window: "99999999999999999999s": must be from 1ms to 366 days`,
+		"10/m bucketed_window precision=0s": `precision: "0s": must be from 1ms to 366 days`,
+		"99999999999999999999/m":            `quota: "99999999999999999999": must be from 0 to 2147483647`,
+		"-99999999999999999999/m":           `quota: "-99999999999999999999": want a whole number`,
+		"10/M":                              `"M": may mean minutes or months: write m or month`,
+	} {
+		if limits, err := core.ParseLimits(text); !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, %v, want %s", text, limits, err, want)
+		}
+	}
+}
+
+func TestEveryUnitOfAWindow(t *testing.T) {
+	for units, want := range map[string]time.Duration{
+		"ms millisecond milliseconds": time.Millisecond,
+		"s sec second seconds":        time.Second,
+		"m min minute minutes":        time.Minute,
+		"h hour hours":                time.Hour,
+		"d day DAY days":              24 * time.Hour,
+		"w week weeks":                7 * 24 * time.Hour,
+	} {
+		for _, unit := range strings.Fields(units) {
+			limits, err := core.ParseLimits("5/3" + unit)
+			if err != nil || len(limits) != 1 || limits[0].Window != 3*want {
+				t.Errorf("5/3%s: %v, %v, want a window of %v", unit, limits, err, 3*want)
+			}
+		}
 	}
 }
 
 func TestValidateNamesTheField(t *testing.T) {
-	ok := core.PerMinute(5)
+	name := strings.Repeat("n", 64)
+	bucketed := func(window, precision time.Duration) core.Limit {
+		return core.Limit{Quota: 1, Window: window, Algorithm: core.BucketedWindow, Precision: precision}
+	}
+	burst := func(quota int64, window time.Duration, burst int64) core.Limit {
+		return core.Limit{Quota: quota, Window: window, Algorithm: core.TokenBucket, Burst: burst}
+	}
+	lockout := func(k core.Lockout) core.Limit {
+		l := fixed(5, 15*time.Minute)
+		l.Lockout = k
+		return l
+	}
+	sliding, aligned := lockout(core.Lockout{First: 30 * time.Second}), lockout(core.Lockout{First: 30 * time.Second})
+	sliding.Algorithm, aligned.Aligned = core.SlidingWindow, true
 	for _, row := range []struct {
-		change func(*core.Limit)
-		says   []string
+		limit core.Limit
+		says  []string // nil if the limit is valid
 	}{
-		{func(l *core.Limit) { l.Quota = -1 }, []string{"Quota", "-1"}},
-		{func(l *core.Limit) { l.Quota = 1 << 31 }, []string{"Quota", "2147483648"}},
-		{func(l *core.Limit) { l.Quota = 1e18 }, []string{"Quota"}},
-		{func(l *core.Limit) { l.Window = 0 }, []string{"Window", "0s"}},
-		{func(l *core.Limit) { l.Window = -time.Second }, []string{"Window", "-1s"}},
-		{func(l *core.Limit) { l.Window = time.Microsecond }, []string{"Window", "1µs"}},
-		{func(l *core.Limit) { l.Window = 60 }, []string{"Window", "60ns", "a number without a unit counts nanoseconds"}},
-		{func(l *core.Limit) { l.Window = 367 * 24 * time.Hour }, []string{"Window"}},
-		{func(l *core.Limit) { l.Window = time.Second + 1 }, []string{"Window", "microseconds"}},
-		{func(l *core.Limit) { l.Algorithm = 99 }, []string{"Algorithm", "99"}},
-		{func(l *core.Limit) { l.Burst = 5 }, []string{"Burst", "5"}},
-		{func(l *core.Limit) { l.Algorithm, l.Burst = core.TokenBucket, -1 }, []string{"Burst", "-1"}},
-		{func(l *core.Limit) {
-			l.Algorithm, l.Quota, l.Window, l.Burst = core.TokenBucket, 1, core.MaxWindow, 101
-		}, []string{"Burst", "101", "100 years"}},
-		{func(l *core.Limit) { l.Precision = time.Second }, []string{"Precision"}},
-		{func(l *core.Limit) { l.Algorithm = core.BucketedWindow }, []string{"Precision", "0s", "needs the length of a bucket"}},
-		{func(l *core.Limit) { l.Algorithm, l.Precision = core.BucketedWindow, 7*time.Second }, []string{"Precision", "7s", "divide"}},
-		{func(l *core.Limit) { l.Algorithm, l.Precision = core.BucketedWindow, time.Hour }, []string{"Precision", "1h"}},
-		{func(l *core.Limit) { l.Algorithm, l.Precision = core.BucketedWindow, time.Millisecond }, []string{"60000 buckets"}},
-		{func(l *core.Limit) {
-			l.Algorithm, l.Window, l.Precision = core.BucketedWindow, 2001*time.Microsecond, 1_000_500*time.Nanosecond
-		}, []string{"Precision", "1.0005ms", "whole microseconds"}},
-		{func(l *core.Limit) { l.Algorithm, l.Aligned = core.SlidingLog, true }, []string{"Aligned"}},
-		{func(l *core.Limit) { l.Algorithm, l.Quota = core.SlidingLog, 10_001 }, []string{"Quota", "10001", "10000"}},
-		{func(l *core.Limit) { l.Name = "a b" }, []string{"Name", `"a b"`}},
-		{func(l *core.Limit) { l.Quota, l.Window = -1, 0 }, []string{"Quota", "Window"}}, // all at once
+		{core.PerMinute(-1), []string{"Quota: -1"}},
+		{core.PerMinute(0), nil},
+		{core.PerMinute(core.MaxQuota), nil},
+		{core.PerMinute(core.MaxQuota + 1), []string{"Quota: 2147483648"}},
+		{core.Limit{Quota: core.MaxLogQuota, Window: time.Hour, Algorithm: core.SlidingLog}, nil},
+		{core.Limit{Quota: core.MaxLogQuota + 1, Window: time.Hour, Algorithm: core.SlidingLog}, []string{"Quota: 10001", "10000"}},
+		{core.Limit{}, []string{"Window: 0s"}},
+		{core.Limit{Window: -time.Second}, []string{"Window: -1s"}},
+		{core.Limit{Window: 60}, []string{"Window: 60ns", "a number without a unit counts nanoseconds"}},
+		{core.Limit{Window: core.MinWindow - time.Microsecond}, []string{"Window: 999µs"}},
+		{core.Limit{Window: core.MinWindow}, nil},
+		{core.Limit{Window: core.MaxWindow}, nil},
+		{core.Limit{Window: core.MaxWindow + time.Microsecond}, []string{"Window", "366 days"}},
+		{core.Limit{Window: time.Second + 1}, []string{"Window", "microseconds"}},
+		{core.Limit{Window: time.Hour, Algorithm: core.TokenBucket + 1}, []string{"Algorithm: 5"}},
+		{core.Limit{Window: time.Hour, Burst: 5}, []string{"Burst: 5"}},
+		{burst(1, time.Hour, -1), []string{"Burst: -1"}},
+		{burst(core.MaxQuota, time.Hour, core.MaxQuota), nil},
+		{burst(core.MaxQuota, time.Hour, core.MaxQuota+1), []string{"Burst: 2147483648"}},
+		{burst(0, time.Hour, core.MaxQuota), nil},
+		{burst(1, core.MaxRefill/100, 100), nil},
+		{burst(1, core.MaxRefill/100, 101), []string{"Burst: 101", "100 years"}},
+		{core.Limit{Window: time.Hour, Precision: time.Second}, []string{"Precision: 1s"}},
+		{bucketed(time.Minute, 0), []string{"Precision: 0s", "needs the length of a bucket"}},
+		{bucketed(time.Minute, 7*time.Second), []string{"Precision: 7s", "divide"}},
+		{bucketed(time.Hour, time.Hour), nil},
+		{bucketed(time.Hour, time.Hour+time.Microsecond), []string{"Precision: 1h0m0.000001s"}},
+		{bucketed(core.MaxBuckets*core.MinWindow, core.MinWindow), nil},
+		{bucketed((core.MaxBuckets+1)*core.MinWindow, core.MinWindow), []string{"Precision", "4097 buckets"}},
+		{bucketed(2001*time.Microsecond, 1_000_500), []string{"Precision: 1.0005ms", "whole microseconds"}},
+		{core.Limit{Window: time.Hour, Algorithm: core.SlidingLog, Aligned: true}, []string{"Aligned"}},
+		{core.Limit{Window: time.Hour, Name: "a b"}, []string{`Name: "a b"`}},
+		{core.Limit{Window: time.Hour, Name: name}, nil},
+		{core.Limit{Window: time.Hour, Name: name + "n"}, []string{"Name"}},
+		{core.Limit{Window: time.Hour, Name: "AZaz09_.-"}, nil},
+		{core.Limit{Quota: -1}, []string{"Quota", "Window"}}, // all at once
+		{sliding, []string{"Lockout", "only fixed_window"}},
+		{aligned, []string{"Aligned: true", "Lockout"}},
+		{lockout(core.Lockout{Factor: 3}), []string{"Lockout.First: 0s: must be from 1ms"}},
+		{lockout(core.Lockout{First: time.Second + 500}), []string{"Lockout.First: 1.0000005s: must be whole microseconds"}},
+		{lockout(core.Lockout{First: core.MaxWindow + time.Second}), []string{"Lockout.First: 8784h0m1s"}},
+		{lockout(core.Lockout{First: time.Second, Factor: -1}), []string{"Lockout.Factor: -1"}},
+		{lockout(core.Lockout{First: time.Second, Factor: core.MaxLockoutFactor + 1}), []string{"Lockout.Factor: 1001"}},
+		{lockout(core.Lockout{First: 2 * time.Second, Max: time.Second}), []string{"Lockout.Max: 1s: must be from 2s to 366 days"}},
+		{lockout(core.Lockout{First: time.Second, Decay: 500 * time.Microsecond}), []string{"Lockout.Decay: 500µs: must be from 1ms"}},
+		{lockout(core.Lockout{First: 2 * time.Hour}), nil},
+		{lockout(core.Lockout{First: core.MinWindow, Factor: core.MaxLockoutFactor, Max: core.MaxWindow, Decay: core.MinWindow}), nil},
 	} {
-		l := ok
-		row.change(&l)
-		err := l.Validate()
-		if !errors.Is(err, core.ErrConfig) {
-			t.Errorf("%+v: error %v", l, err)
-			continue
+		err := row.limit.Validate()
+		if (err == nil) != (row.says == nil) || err != nil && !errors.Is(err, core.ErrConfig) {
+			t.Errorf("%+v: error %v, want %q", row.limit, err, row.says)
 		}
 		for _, s := range row.says {
-			if !strings.Contains(err.Error(), s) {
+			if !strings.Contains(fmt.Sprint(err), s) {
 				t.Errorf("error %q does not say %q", err, s)
 			}
 		}
 	}
-	if err := ok.Validate(); err != nil {
-		t.Error(err)
+	if err := burst(1, -time.Second, 1).Validate(); err == nil || strings.Contains(err.Error(), "Burst") {
+		t.Errorf("a negative window is no fault of the burst: %v", err)
+	}
+	if err := (core.Limit{}).Validate(); strings.Contains(err.Error(), "unit") {
+		t.Errorf("a window that was left out has no wrong unit: %v", err)
 	}
 }
 
-func TestANegativeWindowIsNoFaultOfTheBurst(t *testing.T) {
-	l := core.Limit{Quota: 1, Window: -time.Second, Burst: 1, Algorithm: core.TokenBucket}
-	if err := l.Validate(); !errors.Is(err, core.ErrConfig) || strings.Contains(err.Error(), "Burst") {
-		t.Error(err)
+// The ranges are part of what files and documents say: 366 days, 100 years.
+func TestTheRangesOfALimit(t *testing.T) {
+	const day = 86_400_000_000_000 // nanoseconds
+	for name, c := range map[string][2]int64{
+		"MinWindow": {int64(core.MinWindow), 1_000_000}, "MaxWindow": {int64(core.MaxWindow), 366 * day}, "MaxRefill": {int64(core.MaxRefill), 36_500 * day}, "Month": {int64(core.Month), 31 * day},
+		"MaxQuota": {core.MaxQuota, 2_147_483_647}, "MaxLogQuota": {core.MaxLogQuota, 10_000}, "MaxBuckets": {core.MaxBuckets, 4096},
+		"PerDay": {int64(core.PerDay(1).Window), day}, "PerWeek": {int64(core.PerWeek(1).Window), 7 * day}, "PerMonth": {int64(core.PerMonth(1).Window), 31 * day},
+	} {
+		if c[0] != c[1] {
+			t.Errorf("%s is %d, want %d", name, c[0], c[1])
+		}
 	}
 }
 
 func TestWorstCaseAndLifetime(t *testing.T) {
+	locked := func(k core.Lockout) core.Limit {
+		l := fixed(5, 15*time.Minute)
+		l.Lockout = k
+		return l
+	}
 	for _, row := range []struct {
 		limit     core.Limit
 		worstCase int64
 		lifetime  time.Duration
 	}{
 		{core.PerMinute(10), 20, 2 * time.Minute},
-		{core.Limit{Quota: 10, Window: time.Minute, Algorithm: core.FixedWindow}, 20, time.Minute},
+		{fixed(10, time.Minute), 20, time.Minute},
 		{core.Limit{Quota: 10, Window: time.Minute, Algorithm: core.TokenBucket, Burst: 3}, 13, 18*time.Second + time.Microsecond},
 		{core.Limit{Quota: 10, Window: time.Minute, Algorithm: core.SlidingLog}, 10, time.Minute},
 		{core.Limit{Quota: 10, Window: time.Minute, Algorithm: core.BucketedWindow, Precision: time.Second}, 10, 61 * time.Second},
+		// Waits of 30, 60, 120, 240 and 480 s: the quota five times in 15 minutes, and once before.
+		{locked(core.Lockout{First: 30 * time.Second}), 5 * 6, 0},
+		{locked(core.Lockout{First: 30 * time.Second, Factor: 1}), 5 * 31, 0},
+		{locked(core.Lockout{First: time.Hour}), 5 * 2, 0},
 	} {
-		if worst, life := row.limit.WorstCase(), row.limit.Lifetime(); worst != row.worstCase || life != row.lifetime {
+		worst, life := row.limit.WorstCase(), row.limit.Lifetime()
+		if k := row.limit.Lockout; row.lifetime == 0 && life >= k.First+k.Decay {
+			row.lifetime = life
+		}
+		if worst != row.worstCase || life != row.lifetime {
 			t.Errorf("%v: at worst %d, want %d; for %v, want %v", row.limit, worst, row.worstCase, life, row.lifetime)
 		}
 	}
@@ -238,110 +316,4 @@ func ExampleLimit_WorstCase() {
 func ExamplePerMinute() {
 	fmt.Println(core.Limit{Quota: 3, Window: 6 * time.Second}, core.PerSecond(10), core.PerMinute(120), core.PerHour(240), core.Limit{Quota: 1000, Window: 24 * time.Hour})
 	// Output: 3 per 6s 10 per 1s 120 per 1m 240 per 1h 1000 per 1d
-}
-
-func TestEveryUnitOfAWindow(t *testing.T) {
-	for units, want := range map[string]time.Duration{
-		"ms millisecond milliseconds": time.Millisecond,
-		"s sec second seconds":        time.Second,
-		"m min minute minutes":        time.Minute,
-		"h hour hours":                time.Hour,
-		"d day DAY days":              24 * time.Hour,
-		"w week weeks":                7 * 24 * time.Hour,
-	} {
-		for _, unit := range strings.Fields(units) {
-			limits, err := core.ParseLimits("5/3" + unit)
-			if err != nil || len(limits) != 1 || limits[0].Window != 3*want {
-				t.Errorf("5/3%s: %v, %v, want a window of %v", unit, limits, err, 3*want)
-			}
-		}
-	}
-}
-
-// A limit at the end of a range is in it.
-func TestTheEndsOfTheRangesOfALimit(t *testing.T) {
-	name := strings.Repeat("n", 64)
-	for _, row := range []struct {
-		limit core.Limit
-		wrong string // the field; "" if the limit is valid
-	}{
-		{core.Limit{Quota: 0, Window: core.MinWindow}, ""},
-		{core.Limit{Quota: 1, Window: core.MinWindow - time.Microsecond}, "Window"},
-		{core.Limit{Quota: core.MaxQuota, Window: core.MaxWindow}, ""},
-		{core.Limit{Quota: core.MaxQuota + 1, Window: core.MaxWindow}, "Quota"},
-		{core.Limit{Quota: 1, Window: core.MaxWindow + time.Microsecond}, "Window"},
-		{core.Limit{Quota: core.MaxLogQuota, Window: time.Hour, Algorithm: core.SlidingLog}, ""},
-		{core.Limit{Quota: 1, Window: time.Hour, Name: name}, ""},
-		{core.Limit{Quota: 1, Window: time.Hour, Name: "AZaz09_.-"}, ""},
-		{core.Limit{Quota: 1, Window: time.Hour, Name: name + "n"}, "Name"},
-		{core.Limit{Quota: 1, Window: time.Hour, Algorithm: core.BucketedWindow, Precision: time.Hour}, ""},
-		{core.Limit{Quota: 1, Window: time.Hour, Algorithm: core.BucketedWindow, Precision: time.Hour + time.Microsecond}, "Precision"},
-		{core.Limit{Quota: 1, Window: time.Hour, Algorithm: core.BucketedWindow, Precision: core.MinWindow}, "Precision"}, // too many buckets
-		{core.Limit{Quota: 1, Window: core.MaxBuckets * core.MinWindow, Algorithm: core.BucketedWindow, Precision: core.MinWindow}, ""},
-		{core.Limit{Quota: 1, Window: (core.MaxBuckets + 1) * core.MinWindow, Algorithm: core.BucketedWindow, Precision: core.MinWindow}, "Precision"},
-		{core.Limit{Quota: 1, Window: time.Hour, Algorithm: core.TokenBucket}, ""},
-		{core.Limit{Quota: core.MaxQuota, Window: time.Hour, Algorithm: core.TokenBucket, Burst: core.MaxQuota}, ""},
-		{core.Limit{Quota: 1, Window: time.Hour, Algorithm: core.TokenBucket, Burst: core.MaxQuota + 1}, "Burst"},
-		{core.Limit{Quota: 0, Window: time.Hour, Algorithm: core.TokenBucket, Burst: core.MaxQuota}, ""},
-		{core.Limit{Quota: 1, Window: core.MaxRefill / 100, Algorithm: core.TokenBucket, Burst: 100}, ""},
-		{core.Limit{Quota: 1, Window: core.MaxRefill / 100, Algorithm: core.TokenBucket, Burst: 101}, "Burst"},
-	} {
-		err := row.limit.Validate()
-		if (err == nil) != (row.wrong == "") || err != nil && !strings.Contains(err.Error(), row.wrong) {
-			t.Errorf("%+v: %v, want %q", row.limit, err, row.wrong)
-		}
-	}
-}
-
-// A window that has been left out has no wrong unit.
-func TestAWindowOfZeroIsNoMistakeOfAUnit(t *testing.T) {
-	err := core.Limit{Quota: 1}.Validate()
-	if err == nil || !strings.Contains(err.Error(), "Window") || strings.Contains(err.Error(), "unit") {
-		t.Errorf("%v", err)
-	}
-}
-
-// A hook may answer with every status that HTTP has for an end of a request.
-func TestTheStatusOfADenialFromAHook(t *testing.T) {
-	status := 0
-	l := newLimiter(t, core.Config{
-		Rules: []core.Rule{{Key: static("k"), Limits: []core.Limit{core.PerMinute(0)}}},
-		Hooks: hooktest.Funcs{OnDisallowedFunc: func(core.Request, core.Decision) core.Denial { return core.Denial{Status: status} }},
-	}, newClock())
-	for given, want := range map[int]int{0: 429, 199: 429, 200: 200, 403: 403, 599: 599, 600: 429, -1: 429} {
-		status = given
-		if got := l.Deny(&request{}, l.Check(&request{})).Status; got != want {
-			t.Errorf("the hook's status %d: %d, want %d", given, got, want)
-		}
-	}
-}
-
-// The ranges are part of what files and documents say: 366 days, 100 years.
-func TestTheRangesOfALimit(t *testing.T) {
-	const day = 86_400_000_000_000 // nanoseconds
-	for name, c := range map[string][2]int64{
-		"MinWindow": {int64(core.MinWindow), 1_000_000}, "MaxWindow": {int64(core.MaxWindow), 366 * day}, "MaxRefill": {int64(core.MaxRefill), 36_500 * day}, "Month": {int64(core.Month), 31 * day},
-		"MaxQuota": {core.MaxQuota, 2_147_483_647}, "MaxLogQuota": {core.MaxLogQuota, 10_000}, "MaxBuckets": {core.MaxBuckets, 4096},
-		"PerDay": {int64(core.PerDay(1).Window), day}, "PerWeek": {int64(core.PerWeek(1).Window), 7 * day}, "PerMonth": {int64(core.PerMonth(1).Window), 31 * day},
-	} {
-		if c[0] != c[1] {
-			t.Errorf("%s is %d, want %d", name, c[0], c[1])
-		}
-	}
-}
-
-// The error for a number that is too small or too large says which numbers are allowed.
-func TestLimitsTextSaysWhichNumbersAreAllowed(t *testing.T) {
-	for text, want := range map[string]string{
-		"10/0s":                             `window: "0s": must be from 1ms to 366 days`,
-		"10/99999999999999999999s":          `window: "99999999999999999999s": must be from 1ms to 366 days`,
-		"10/m bucketed_window precision=0s": `precision: "0s": must be from 1ms to 366 days`,
-		"99999999999999999999/m":            `quota: "99999999999999999999": must be from 0 to 2147483647`,
-		"099999999999999999999/m":           `quota: "099999999999999999999": must be from 0 to 2147483647`,
-		"-99999999999999999999/m":           `quota: "-99999999999999999999": want a whole number`,
-	} {
-		if limits, err := core.ParseLimits(text); !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v, %v, want %s", text, limits, err, want)
-		}
-	}
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -12,6 +14,25 @@ import (
 
 	"github.com/floodgate-go/floodgate/core"
 )
+
+func ExampleNew() {
+	limiter, err := core.New(core.Config{
+		Name:  "jobs",
+		Rules: []core.Rule{{Name: "tenant", Limits: []core.Limit{core.PerMinute(2)}}},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for range 3 {
+		d, err := limiter.Take(context.Background(), 1, core.Hit{Rule: "tenant", Key: "42"})
+		fmt.Println(d.Allowed, d.Remaining, err)
+	}
+	// Output:
+	// true 1 <nil>
+	// true 0 <nil>
+	// false 0 <nil>
+}
 
 func twoRules(t testing.TB, c *clock) *core.Limiter {
 	return newLimiter(t, core.Config{Name: "two", Rules: []core.Rule{
@@ -45,7 +66,7 @@ func TestOddCosts(t *testing.T) {
 	for _, row := range []struct {
 		cost    int64
 		allowed bool
-	}{{0, true}, {6, false}, {math.MaxInt64, false}, {math.MaxInt64 - 1, false}, {math.MaxInt64 - 1, false}, {5, true}, {1, false}, {0, true}} {
+	}{{0, true}, {6, false}, {math.MaxInt64, false}, {math.MaxInt64 - 1, false}, {5, true}, {1, false}, {0, true}} {
 		d, err := l.Take(ctx, row.cost, k)
 		if err != nil || d.Allowed != row.allowed {
 			t.Errorf("cost %d: %v, %v", row.cost, d, err)
@@ -57,13 +78,104 @@ func TestOddCosts(t *testing.T) {
 	if _, err := l.Take(ctx, -1, k); !errors.Is(err, core.ErrNegativeCost) {
 		t.Errorf("cost -1: %v", err)
 	}
-	for name, f := range map[string]func() error{
-		"Take":  func() error { _, err := l.Take(ctx, 1, core.Hit{Rule: "none"}); return err },
-		"Peek":  func() error { _, err := l.Peek(ctx, 1, core.Hit{Rule: "none"}); return err },
-		"Reset": func() error { return l.Reset(ctx, core.Hit{Rule: "none"}) },
-	} {
-		if err := f(); !errors.Is(err, core.ErrUnknownRule) || !strings.Contains(err.Error(), `limiter "two", rule "none": floodgate: unknown rule`) {
-			t.Errorf("%s of an unknown rule: %v", name, err)
+}
+
+// Without hits, nothing is asked of the store.
+func TestNoHitsAreNoOperation(t *testing.T) {
+	s := newCounting()
+	s.fault = errFault
+	config := oneRule(core.PerMinute(1))
+	config.Store = s
+	l := newLimiter(t, config, nil)
+	d, err := l.Take(t.Context(), 1)
+	if err = errors.Join(err, l.Reset(t.Context()), l.Block(t.Context(), time.Hour)); err != nil || !d.Allowed || d.Reason != core.ReasonNoRule || !l.Allow(t.Context()) || s.takes+s.resets != 0 {
+		t.Errorf("%v, %v, %d operations", d, err, s.takes+s.resets)
+	}
+}
+
+// A take of cost 0 charges nothing: it begins no window, and keeps no key.
+func TestCost0BeginsNoWindow(t *testing.T) {
+	window := fixed(5, time.Minute)
+	for _, limits := range [][]core.Limit{{window}, {window, core.PerHour(9)}} {
+		c, config := newClock(), oneRule(limits...)
+		store := core.Must(core.NewMemory(core.MemoryConfig{Clock: c.Now}))
+		config.Store = store
+		l := newLimiter(t, config, nil)
+		take := func(cost int64) (first core.LimitStatus) {
+			t.Helper()
+			d, err := l.Take(t.Context(), cost, core.Hit{Rule: "r", Key: "k"})
+			if err != nil || !d.Allowed {
+				t.Fatalf("%v: %v, %v", limits, d, err)
+			}
+			for first = range d.Limits() {
+				break
+			}
+			return first
+		}
+		if take(0); store.Len() != 0 {
+			t.Errorf("%v: %d keys", limits, store.Len())
+		}
+		for range 2 { // the second time, the key is known
+			take(0)
+			c.advance(45 * time.Second)
+			if s := take(1); s.ResetAfter != time.Minute || s.Remaining != 4 {
+				t.Errorf("%v: reset after %v and %d left, want 1m0s and 4", limits, s.ResetAfter, s.Remaining)
+			}
+			c.advance(2 * time.Minute)
+		}
+	}
+}
+
+// A counter that is named several times is charged once, however many hits there are and
+// wherever the same counter is named again. Counters that differ in one part are different.
+func TestACounterThatIsNamedAgainIsChargedOnce(t *testing.T) {
+	for _, n := range []int{2, 3, 33, 500} {
+		l := newLimiter(t, core.Config{Rules: numbered(2)}, nil)
+		hits := make([]core.Hit, n)
+		for i := range hits {
+			hits[i] = core.Hit{Rule: "r" + strconv.Itoa(i%2), Key: strings.Repeat("x", i/8)}
+			if i%4 > 1 {
+				hits[i].Extra = "extra"
+			}
+		}
+		hits[n-1] = hits[0]
+		if d, err := l.Take(t.Context(), 3, hits...); err != nil || !d.Allowed {
+			t.Fatalf("%d hits: %v, %v", n, d, err)
+		}
+		for i, h := range hits {
+			if d, err := l.Peek(t.Context(), 1, h); err != nil || d.Remaining != 7 {
+				t.Fatalf("%d hits: hit %d has %d left (%v), want 7", n, i, d.Remaining, err)
+			}
+		}
+	}
+}
+
+// A hit finds its rule by the name, however many rules there are, and none by a name that no rule has.
+func TestHitsFindTheirRules(t *testing.T) {
+	for _, n := range []int{1, 8, 9, 40} {
+		config := core.Config{Name: "l", Rules: numbered(n)}
+		for i := range n {
+			config.Rules[i].Limits = []core.Limit{core.PerHour(int64(i) + 1)}
+		}
+		l := newLimiter(t, config, newClock())
+		for _, name := range []string{"", "r", "R0", "r40", "r00"} {
+			hit := core.Hit{Rule: name, Key: "k"}
+			d, err := l.Take(t.Context(), 1, hit)
+			if d.Allowed {
+				t.Errorf("%d rules, %q: %v", n, name, d)
+			}
+			_, peekErr := l.Peek(t.Context(), 1, hit)
+			for _, err := range []error{err, peekErr, l.Reset(t.Context(), hit), l.Block(t.Context(), 1, hit)} {
+				if !errors.Is(err, core.ErrUnknownRule) || !strings.Contains(err.Error(), fmt.Sprintf(`limiter "l", rule %q`, name)) {
+					t.Errorf("%d rules, %q: %v", n, name, err)
+				}
+			}
+		}
+		for i := range n {
+			d, err := l.Take(t.Context(), 1, core.Hit{Rule: fmt.Sprint("r", i), Key: "k"})
+			if err != nil || d.Limit().Quota != int64(i)+1 || d.Remaining != int64(i) {
+				t.Errorf("%d rules, r%d: %v, %v", n, i, d, err)
+			}
 		}
 	}
 }
@@ -110,25 +222,6 @@ func TestRefundAndReset(t *testing.T) {
 	}
 }
 
-func TestTheDecidingLimit(t *testing.T) {
-	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Limits: []core.Limit{
-		{Name: "small", Quota: 2, Window: time.Second, Algorithm: core.FixedWindow},
-		{Name: "large", Quota: 10, Window: time.Minute, Algorithm: core.FixedWindow},
-		{Name: "long", Quota: 2, Window: time.Hour, Algorithm: core.FixedWindow},
-		{Name: "as-long", Quota: 2, Window: time.Hour, Algorithm: core.SlidingLog},
-	}}}}, newClock())
-	want := func(i int, name string, allowed bool) {
-		t.Helper()
-		d, err := l.Take(t.Context(), 1, core.Hit{Rule: "r"})
-		if err != nil || d.Limit().Name != name || d.Allowed != allowed {
-			t.Errorf("take %d: %v, %v, want limit %q", i, d, err, name)
-		}
-	}
-	want(1, "small", true) // 1 of 2 left, first of equals
-	want(2, "small", true)
-	want(3, "long", false) // the longest wait, first of equals
-}
-
 func TestTheStoresErrorIsADecision(t *testing.T) {
 	s := newCounting()
 	s.fault = errFault
@@ -153,81 +246,59 @@ func TestTheStoresErrorIsADecision(t *testing.T) {
 	}
 }
 
-// These names must not change but with a major version.
-func TestStoredKeysStayWhatTheyAre(t *testing.T) {
-	for _, row := range []struct{ limiter, rule, key, want string }{
-		{"api", "ip", "192.0.2.1\x00", "fg1:api:ip:jMAsCXnmQY9oApfknKGStA"},
-		{"api", "ip", "\x00", "fg1:api:ip:bjQLnP-zepicpUTmu3gKLA"},
-	} {
-		if got := (core.StoreRule{Name: row.rule}).StoredKey(row.limiter, []byte(row.key)); got != row.want {
-			t.Errorf("%q: %q, want %q", row.key, got, row.want)
+// A store may deny a batch for one item without a look at the others: these decide nothing.
+func TestWhatTheStoreHasNotLookedAt(t *testing.T) {
+	takes := 0
+	l := newLimiter(t, core.Config{Rules: numbered(2), Store: aroundMemory(func(_ context.Context, _ core.Counters, b *core.Batch) error {
+		takes++
+		b.Allowed = takes > 1
+		for i := range b.Items {
+			b.Items[i].Results[0] = core.Result{Allowed: b.Allowed, Remaining: 1}
 		}
-	}
-	long := strings.Repeat("k", 10_000)
-	for _, key := range []string{"", "192.0.2.1", "a b\r\n", long} {
-		l := newLimiter(t, core.Config{Name: "api", Rules: []core.Rule{{Name: "ip", Key: static(key), Limits: []core.Limit{core.PerMinute(5)}}}}, nil)
-		want := core.StoreRule{Name: "ip"}.StoredKey("api", append([]byte(key), 0))
-		taken, _ := l.Take(t.Context(), 1, core.Hit{Rule: "ip", Key: key})
-		if checked := l.Check(&request{}); checked.StoredKey() != want || taken.StoredKey() != want {
-			t.Errorf("%.20q: %q by Check, %q by Take, want %q", key, checked.StoredKey(), taken.StoredKey(), want)
+		if !b.Allowed {
+			b.Items[0].Unknown = true
+			b.Items[0].Results[0].RetryAfter = core.Never // means nothing
+			b.Items[1].Results[0].RetryAfter = time.Second
 		}
-		if len(want) > 200 || strings.Trim(want, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz:_.-") != "" {
-			t.Errorf("%q has characters that some store does not accept", want)
+		return nil
+	})}, nil)
+	for take, want := range []int{1, 2, 2} {
+		d, err := l.Take(t.Context(), 1, core.Hit{Rule: "r0"}, core.Hit{Rule: "r1"})
+		if err != nil || d.Allowed != (take > 0) {
+			t.Fatalf("take %d: %v, %v", take, d, err)
+		}
+		n := 0
+		for range d.Limits() {
+			n++
+		}
+		if n != want || take == 0 && (d.Rule() != "r1" || d.RetryAfter != time.Second) {
+			t.Errorf("take %d: %d limits, want %d; decided by %v", take, n, want, d)
 		}
 	}
 }
 
-// Several keys of one rule: the decision names the one that denies, and
-// the policy field names the rule's limit once.
-func TestSeveralKeysOfARule(t *testing.T) {
-	l := twoRules(t, newClock())
-	one, two := core.Hit{Rule: "ip", Key: "1"}, core.Hit{Rule: "ip", Key: "2"}
-	if _, err := l.Take(t.Context(), 5, two); err != nil {
-		t.Fatal(err)
-	}
-	d, err := l.Take(t.Context(), 1, one, two)
-	if want := (core.StoreRule{Name: "ip"}).StoredKey("two", []byte("2\x00")); err != nil || d.Allowed || d.StoredKey() != want {
-		t.Errorf("%v, %v, of %s, want %s", d, err, d.StoredKey(), want)
-	}
-	if got, want := d.AppendHeaders(nil)[0].Value, `"ip";q=5;w=60`; got != want {
-		t.Errorf("policy %s, want %s", got, want)
-	}
-}
-
-func TestARefundOfNothingCallsNoStore(t *testing.T) {
-	s := newCounting()
-	l := newLimiter(t, core.Config{Name: "l", Store: s, Rules: []core.Rule{
-		{Name: "r", Key: func(dst []byte, r core.Request) ([]byte, error) {
-			if r.Method() == "" {
-				return dst, core.SkipRule
+// What keeps Allow from deciding is logged, as nobody else hears of it.
+func TestAllowDeniesAndLogsIfItCannotDecide(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, s := &lines{}, newCounting()
+		l := newLimiter(t, core.Config{Name: "api", Store: s, Log: log.logger(), DryRun: true, Rules: []core.Rule{
+			{Name: "user", Limits: []core.Limit{core.PerMinute(100)}},
+		}}, nil)
+		for range 2 { // one line a second
+			if l.Allow(t.Context(), core.Hit{Rule: "usr", Key: "alice"}) {
+				t.Error("a rule that does not exist allows")
 			}
-			return dst, nil
-		}, Limits: []core.Limit{core.PerMinute(100)}},
-	}}, nil)
-	for range 20 {
-		l.Check(&request{method: "GET"})
-		if err := l.Adjust(t.Context(), l.Check(&request{}), 0); err != nil || s.refunds != 0 {
-			t.Fatalf("error %v, %d refunds", err, s.refunds)
 		}
-	}
-	d, err := l.Take(t.Context(), 0, core.Hit{Rule: "r", Key: "a"}, core.Hit{Rule: "r", Key: "b"})
-	if err = errors.Join(err, l.Adjust(t.Context(), d, 0)); err != nil || s.refunds != 0 {
-		t.Errorf("of a take that cost nothing: error %v, %d refunds", err, s.refunds)
-	}
-}
-
-func TestDecisionsShowNothingOfTheClient(t *testing.T) {
-	key := "alice\r\nlevel=info fake"
-	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: static(key), Limits: []core.Limit{core.PerMinute(1)}}}}, nil)
-	for range 2 {
-		d := l.Check(&request{})
-		if s := d.String() + d.StoredKey(); strings.Contains(s, "alice") || strings.ContainsAny(s, "\r\n") {
-			t.Errorf("%q", s)
+		wantLines(t, log, `level=ERROR msg="floodgate: a call failed" limiter=api operation=allow error="limiter \"api\", rule \"usr\": floodgate: unknown rule"`)
+		s.fault = errFault
+		if l.Allow(t.Context(), core.Hit{Rule: "user", Key: "alice"}) {
+			t.Error("a store that fails allows")
 		}
-		if den := l.Deny(&request{}, d); strings.Contains(string(den.Body), "alice") {
-			t.Errorf("%s", den.Body)
+		wantLines(t, log, `level=ERROR msg="floodgate: the store failed" limiter=api operation=take rule=user error="dial tcp 10.1.2.3:6379: connection refused"`)
+		if got := l.Stats().Failed; got != 3 {
+			t.Errorf("%d failures are counted, want 3", got)
 		}
-	}
+	})
 }
 
 func ExampleLimiter_Take() {
@@ -265,165 +336,249 @@ func ExampleLimiter_Reset() {
 	// Output: true
 }
 
-func ExampleDecision_String() {
-	limiter := core.Must(core.New(core.Config{Name: "api", Rules: []core.Rule{{Name: "ip", Limits: []core.Limit{
-		{Quota: 1, Window: time.Hour, Algorithm: core.FixedWindow},
-	}}}}))
-	k := core.Hit{Rule: "ip", Key: "192.0.2.1"}
-	d, _ := limiter.Take(context.Background(), 1, k)
-	fmt.Println(d)
-	d, _ = limiter.Take(context.Background(), 2, k)
-	fmt.Println(d)
-	// Output:
-	// limiter "api" allows 1 hit: 0 of 1 left for rule "ip", limit "ip" (1 per 1h (fixed_window)), whole again in 1h0m0s
-	// limiter "api" denies 2 hits: rule "ip", limit "ip" (1 per 1h (fixed_window)) has 0 left, and waiting does not help
-}
-
-func ExampleStoreRule_StoredKey() {
-	fmt.Println(core.StoreRule{Name: "ip"}.StoredKey("api", []byte("192.0.2.1\x00")))
-	// Output: fg1:api:ip:jMAsCXnmQY9oApfknKGStA
-}
-
-func TestAllowWithoutHitsIsTrue(t *testing.T) {
-	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerMinute(1)}}}}, nil)
-	if !l.Allow(t.Context()) {
-		t.Error("denied")
-	}
-}
-
-// What keeps Allow from deciding is logged, as nobody else hears of it.
-func TestAllowDeniesAndLogsIfItCannotDecide(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		log, s := &lines{}, newCounting()
-		l := newLimiter(t, core.Config{Name: "api", Store: s, Log: log.logger(), DryRun: true, Rules: []core.Rule{
-			{Name: "user", Limits: []core.Limit{core.PerMinute(100)}},
-		}}, nil)
-		for range 2 { // one line a second
-			if l.Allow(t.Context(), core.Hit{Rule: "usr", Key: "alice"}) {
-				t.Error("a rule that does not exist allows")
+func TestABlockedKeyIsDenied(t *testing.T) {
+	for _, limits := range [][]core.Limit{{core.PerMinute(5)}, {core.PerMinute(5), core.PerHour(9)}, {{Quota: 5, Window: time.Hour, Algorithm: core.SlidingLog}}} {
+		c := newClock()
+		l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Limits: limits}, {Name: "s", Limits: limits}}}, c)
+		k, other, s := core.Hit{Rule: "r", Key: "k"}, core.Hit{Rule: "r", Key: "other"}, core.Hit{Rule: "s", Key: "k"}
+		take := func(allowed bool, hits ...core.Hit) core.Decision {
+			t.Helper()
+			d, err := l.Take(t.Context(), 1, hits...)
+			if seen, _ := l.Peek(t.Context(), 1, hits...); err != nil || d.Allowed != allowed || seen.Allowed != allowed {
+				t.Errorf("%v: %v, %v", limits, d, err)
+			}
+			return d
+		}
+		block := func(d time.Duration, hits ...core.Hit) {
+			t.Helper()
+			if err := l.Block(t.Context(), d, hits...); err != nil {
+				t.Error(err)
 			}
 		}
-		wantLines(t, log, `level=ERROR msg="floodgate: a call failed" limiter=api operation=allow error="limiter \"api\", rule \"usr\": floodgate: unknown rule"`)
-		s.fault = errFault
-		if l.Allow(t.Context(), core.Hit{Rule: "user", Key: "alice"}) {
-			t.Error("a store that fails allows")
+		take(true, k)
+		block(10*time.Second, k)
+		if d := take(false, k); d.RetryAfter != 10*time.Second || d.Remaining != 0 || d.Reason != core.ReasonOverLimit {
+			t.Errorf("%v: %d left, wait %v, %v", limits, d.Remaining, d.RetryAfter, d.Reason)
 		}
-		wantLines(t, log, `level=ERROR msg="floodgate: the store failed" limiter=api operation=take rule=user error="dial tcp 10.1.2.3:6379: connection refused"`)
-		if got := l.Stats().Failed; got != 3 {
-			t.Errorf("%d failures are counted, want 3", got)
-		}
-	})
-}
-
-func TestAllowOfAClosedMemoryIsFalse(t *testing.T) {
-	log, m := &lines{}, core.Must(core.NewMemory(core.MemoryConfig{}))
-	l := newLimiter(t, core.Config{Name: "api", Store: m, Log: log.logger(), Rules: []core.Rule{
-		{Name: "user", Limits: []core.Limit{core.PerMinute(100)}},
-	}}, nil)
-	hit := core.Hit{Rule: "user", Key: "alice"}
-	l.Allow(t.Context(), hit)
-	if l.Allow(t.Context(), core.Hit{Rule: "usr", Key: "alice"}) {
-		t.Error("a rule that does not exist allows")
-	}
-	log.take()
-	for _, want := range []bool{true, true, false} {
-		if !want {
-			if err := m.Close(); err != nil {
-				t.Fatal(err)
+		for _, hits := range [][]core.Hit{{k}, {k, other}} { // a cost of 0 is always allowed
+			if d, err := l.Peek(t.Context(), 0, hits...); err != nil || !d.Allowed || d.RetryAfter != 0 {
+				t.Errorf("%v: a look: %v, %v", limits, d, err)
 			}
 		}
-		if got := l.Allow(t.Context(), hit); got != want {
-			t.Errorf("Allow is %t, want %t", got, want)
-		}
+		take(false, other, k)
+		take(true, other)
+		take(true, s)
+		c.advance(10*time.Second - time.Microsecond)
+		take(false, k)
+		c.advance(time.Microsecond)
+		take(true, k)
+		block(core.MaxWindow, k)
+		take(false, k)
+		block(0, k)
+		take(true, k)
+		block(time.Hour, k)
+		reset(t, l, k)
+		take(true, k)
 	}
-	wantLines(t, log, `level=ERROR msg="floodgate: the store failed" limiter=api operation=take rule=user error="in-process counters: floodgate: store is closed"`)
 }
 
-// Beside an observer, Allow keeps to all that a hit says.
-func TestAllowBesideAnObserver(t *testing.T) {
-	w := &watcher{}
-	l := newLimiter(t, core.Config{Observer: w, Log: (&lines{}).logger(), Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerMinute(2)}}}}, newClock())
-	for i, row := range []struct {
-		hit  core.Hit
-		want bool
+// A block that is over before the window does not shorten what the window says.
+func TestABlockShorterThanTheWindow(t *testing.T) {
+	l := newLimiter(t, oneRule(bucket(2, time.Minute)...), newClock())
+	k := core.Hit{Rule: "r", Key: "k"}
+	if d, err := l.Take(t.Context(), 2, k); err != nil || !d.Allowed {
+		t.Fatal(d, err)
+	}
+	if err := l.Block(t.Context(), time.Second, k); err != nil {
+		t.Fatal(err)
+	}
+	d, err := l.Take(t.Context(), 1, k)
+	if err != nil || d.RetryAfter != 30*time.Second || d.ResetAfter != time.Minute || d.MoreAfter != 30*time.Second {
+		t.Errorf("%v, %v: waits %v, %v and %v", d, err, d.RetryAfter, d.ResetAfter, d.MoreAfter)
+	}
+}
+
+func TestWhatCannotBeBlocked(t *testing.T) {
+	l := newLimiter(t, oneRule(core.PerMinute(5)), newClock())
+	k := core.Hit{Rule: "r", Key: "k"}
+	for _, d := range []time.Duration{-1, core.MaxWindow + 1} {
+		if err := l.Block(t.Context(), d, k); !errors.Is(err, core.ErrConfig) {
+			t.Errorf("%v: %v", d, err)
+		}
+	}
+	config := oneRule(core.PerMinute(5))
+	config.Store = without(core.OpBlock | core.OpResetAll | core.OpGrant)
+	l = newLimiter(t, config, nil)
+	_, granting := l.Grant(t.Context(), 1, k)
+	for name, err := range map[string]error{"Block": l.Block(t.Context(), 1, k), "ResetAll": l.ResetAll(t.Context()), "Grant": granting} {
+		if !errors.Is(err, core.ErrUnsupported) {
+			t.Errorf("%s of a store that cannot: %v", name, err)
+		}
+	}
+}
+
+// A grant gives each limit of the rule its hits back, and shows what is left.
+func TestAGrantGivesHitsBack(t *testing.T) {
+	for _, limit := range append(every, core.PerMonth(100).In(zoneOf(t, "Europe/Berlin"))) {
+		l := newLimiter(t, oneRule(limit, core.PerMinute(120)), newClock())
+		k := core.Hit{Rule: "r", Key: "k"}
+		if d, err := l.Take(t.Context(), 100, k); err != nil || !d.Allowed {
+			t.Fatal(d, err)
+		}
+		for _, step := range []struct {
+			n      int64
+			quotas []int64
+			left   []int64
+		}{
+			{50, nil, []int64{50, 70}},
+			{1, nil, []int64{51, 71}},
+			{1, []int64{200, core.Unlimited}, []int64{152, core.Unlimited}},
+			{core.MaxQuota, nil, []int64{100, 120}},
+		} {
+			k.Quotas = step.quotas
+			d, err := l.Grant(t.Context(), step.n, k, k)
+			var got []int64
+			for s := range d.Limits() {
+				got = append(got, s.Remaining)
+			}
+			if err != nil || !d.Allowed || d.Cost != 0 || d.Reason != core.ReasonWithinLimits || !slices.Equal(got, step.left) {
+				t.Errorf("%v: after %d: %v, %v, %d left; want %d", limit, step.n, d, err, got, step.left)
+			}
+			if err := l.Adjust(t.Context(), d, 0); err != nil || l.Stats().Allowed != 1 {
+				t.Errorf("%v: the decision of a grant was refunded or counted: %v", limit, err)
+			}
+		}
+	}
+}
+
+func TestWhatCannotBeGranted(t *testing.T) {
+	locked := fixed(2, time.Hour)
+	locked.Lockout = core.Lockout{First: time.Minute}
+	l := newLimiter(t, core.Config{Rules: []core.Rule{
+		{Name: "r", Limits: []core.Limit{core.PerMinute(5)}},
+		{Name: "login", Limits: []core.Limit{core.PerMinute(9), locked}},
+	}}, newClock())
+	_, _ = l.Take(t.Context(), 5, core.Hit{Rule: "r", Key: "k"})
+	for _, row := range []struct {
+		n    int64
+		rule string
+		want error
+		says string
 	}{
-		{core.Hit{Rule: "r", Key: "k"}, true}, {core.Hit{Rule: "r", Key: "k"}, true}, {core.Hit{Rule: "r", Key: "k"}, false},
-		{core.Hit{Rule: "r", Key: "k", Extra: "x"}, true},
-		{core.Hit{Rule: "r", Key: "k", Quotas: []int64{3}}, true}, {core.Hit{Rule: "r", Key: "k", Quotas: []int64{3}}, false},
-		{core.Hit{Rule: "no", Key: "k"}, false},
+		{0, "r", core.ErrConfig, "granting 0 hits: must be from 1 to 2147483647"},
+		{core.MaxQuota + 1, "r", core.ErrConfig, "granting 2147483648 hits"},
+		{1, "x", core.ErrUnknownRule, `rule "x"`},
+		{1, "login", core.ErrConfig, "Lockout"},
 	} {
-		if got := l.Allow(t.Context(), row.hit); got != row.want {
-			t.Errorf("%d: %+v: Allow is %t, want %t", i, row.hit, got, row.want)
+		d, err := l.Grant(t.Context(), row.n, core.Hit{Rule: row.rule, Key: "k"}, core.Hit{Rule: "r", Key: "k"})
+		if !errors.Is(err, row.want) || !strings.Contains(err.Error(), row.says) || d.Allowed || d.Reason != core.ReasonFailed || !errors.Is(d.Err, row.want) {
+			t.Errorf("%d of %s: %v, %v", row.n, row.rule, d, err)
 		}
 	}
-	if got := len(w.take()); got != 7 {
-		t.Errorf("%d decisions were observed, want 7", got)
+	if got := left(t, l, "r", "k"); got != 0 {
+		t.Errorf("%d left after grants that failed", got)
 	}
-}
-
-// partly is a store that denies the first batch for its second item, and has not
-// looked at the first item; it allows later ones.
-type partly struct{ takes int }
-
-func (p *partly) Open(string, []core.StoreRule) (core.Counters, error) { return p, nil }
-func (p *partly) Reopen([]core.StoreRule) (core.Counters, error)       { return p, nil }
-func (*partly) Guarantees() core.Guarantees                            { return core.Guarantees{Ops: core.OpTake} }
-
-func (p *partly) Do(_ context.Context, b *core.Batch) error {
-	p.takes++
-	b.Allowed = p.takes > 1
-	for i := range b.Items {
-		b.Items[i].Results[0] = core.Result{Allowed: b.Allowed, Remaining: 1}
-	}
-	if !b.Allowed {
-		b.Items[0].Unknown = true
-		b.Items[0].Results[0].RetryAfter = core.Never // means nothing
-		b.Items[1].Results[0].RetryAfter = time.Second
-	}
-	return nil
-}
-
-func TestWhatTheStoreHasNotLookedAt(t *testing.T) {
-	l := core.Must(core.New(core.Config{Name: "l", Store: new(partly), Rules: []core.Rule{
-		{Name: "a", Limits: []core.Limit{core.PerMinute(5)}},
-		{Name: "b", Limits: []core.Limit{core.PerMinute(5)}},
-	}}))
-	for take, want := range []int{1, 2, 2} {
-		d, err := l.Take(t.Context(), 1, core.Hit{Rule: "a"}, core.Hit{Rule: "b"})
-		if err != nil || d.Allowed != (take > 0) {
-			t.Fatalf("take %d: %v, %v", take, d, err)
-		}
-		n := 0
-		for range d.Limits() {
-			n++
-		}
-		if n != want {
-			t.Errorf("take %d: %d limits, want %d", take, n, want)
-		}
-		if take == 0 && (d.Rule() != "b" || d.RetryAfter != time.Second) {
-			t.Errorf("decided by %v", d)
-		}
+	if d, err := l.Grant(t.Context(), 1); err != nil || !d.Allowed || d.Reason != core.ReasonNoRule {
+		t.Errorf("without a hit: %v, %v", d, err)
 	}
 }
 
-// A hit finds its rule by the name, however many rules there are, and none by a name that no rule has.
-func TestHitsFindTheirRules(t *testing.T) {
-	for _, n := range []int{1, 2, 3, 8, 9, 40} {
-		config := core.Config{}
-		for i := range n {
-			config.Rules = append(config.Rules, core.Rule{Name: fmt.Sprint("rule", i), Limits: []core.Limit{core.PerHour(int64(i) + 1)}})
+func TestResetAllForgetsOneLimiter(t *testing.T) {
+	store := core.Must(core.NewMemory(core.MemoryConfig{Clock: newClock().Now}))
+	rules := numbered(2)
+	rules[1].Limits = []core.Limit{{Quota: 10, Window: time.Hour, Algorithm: core.SlidingLog}}
+	a, b := newLimiter(t, core.Config{Name: "a", Store: store, Rules: rules}, nil), newLimiter(t, core.Config{Name: "b", Store: store, Rules: rules}, nil)
+	const keys = 500
+	for i := range keys {
+		for _, l := range []*core.Limiter{a, b} {
+			takeOf(t, l, "r0", fmt.Sprint(i))
+			takeOf(t, l, "r1", fmt.Sprint(i))
 		}
-		l := newLimiter(t, config, newClock())
-		for _, name := range []string{"", "rule", "rule40", "rule00"} {
-			if d, err := l.Take(t.Context(), 1, core.Hit{Rule: name, Key: "k"}); !errors.Is(err, core.ErrUnknownRule) || d.Allowed {
-				t.Errorf("%d rules, %q: %v, %v", n, name, d, err)
-			}
-		}
-		for i := range n {
-			d, err := l.Take(t.Context(), 1, core.Hit{Rule: fmt.Sprint("rule", i), Key: "k"})
-			if err != nil || d.Limit().Quota != int64(i)+1 || d.Remaining != int64(i) {
-				t.Errorf("%d rules, rule%d: %v, %v", n, i, d, err)
+	}
+	if err := a.Block(t.Context(), time.Hour, core.Hit{Rule: "r0", Key: "1"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.ResetAll(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for i := range keys {
+		for _, rule := range []string{"r0", "r1"} {
+			if x, y := left(t, a, rule, fmt.Sprint(i)), left(t, b, rule, fmt.Sprint(i)); x != 10 || y != 9 {
+				t.Fatalf("%d of %s: %d and %d left, want 10 and 9", i, rule, x, y)
 			}
 		}
 	}
+	if n, s := store.Len(), a.Stats(); n != 2*keys || s.Allowed != 2*keys {
+		t.Errorf("the store holds %d keys, want %d; %+v", n, 2*keys, s)
+	}
+}
+
+// Whoever calls a method of the Limiter learns of the store's error.
+func TestEachMethodReturnsTheStoresError(t *testing.T) {
+	k := core.Hit{Rule: "r", Key: "k"}
+	var fault error
+	config := oneRule(core.PerMinute(90))
+	config.Log = new(lines).logger()
+	config.Store = aroundMemory(func(ctx context.Context, c core.Counters, b *core.Batch) error {
+		return errors.Join(c.Do(ctx, b), fault)
+	})
+	l, ctx := newLimiter(t, config, nil), t.Context()
+	for name, call := range map[string]func(d core.Decision) error{
+		"Take":        func(core.Decision) error { _, err := l.Take(ctx, 1, k); return err },
+		"Peek":        func(core.Decision) error { _, err := l.Peek(ctx, 1, k); return err },
+		"Wait":        func(core.Decision) error { _, err := l.Wait(ctx, 1, k); return err },
+		"Grant":       func(core.Decision) error { _, err := l.Grant(ctx, 1, k); return err },
+		"Adjust":      func(d core.Decision) error { return l.Adjust(ctx, d, 3) },
+		"Adjust to 0": func(d core.Decision) error { return l.Adjust(ctx, d, 0) },
+		"Block":       func(core.Decision) error { return l.Block(ctx, 0, k) },
+		"Reset":       func(core.Decision) error { return l.Reset(ctx, k) },
+		"ResetAll":    func(core.Decision) error { return l.ResetAll(ctx) },
+	} {
+		for _, want := range []error{nil, errFault} {
+			d, err := l.Take(ctx, 1, k)
+			if err != nil || !d.Allowed {
+				t.Fatal(d, err)
+			}
+			fault = want
+			if err := call(d); !errors.Is(err, want) || (err != nil) != (want != nil) {
+				t.Errorf("%s returns %v, want %v", name, err, want)
+			}
+			fault = nil
+		}
+	}
+}
+
+func ExampleLimiter_Block() {
+	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "ip", Limits: []core.Limit{core.PerMinute(100)}}}}))
+	ctx, address := context.Background(), core.Hit{Rule: "ip", Key: "192.0.2.7"}
+	_ = limiter.Block(ctx, time.Hour, address)
+	fmt.Println(limiter.Allow(ctx, address))
+	_ = limiter.Block(ctx, 0, address)
+	fmt.Println(limiter.Allow(ctx, address))
+	// Output:
+	// false
+	// true
+}
+
+func ExampleLimiter_Grant() {
+	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "api", Limits: []core.Limit{core.PerHour(100)}}}}))
+	ctx, acme := context.Background(), core.Hit{Rule: "api", Key: "acme"}
+	_, _ = limiter.Take(ctx, 100, acme)
+	fmt.Println(limiter.Allow(ctx, acme))
+	d, err := limiter.Grant(ctx, 50, acme)
+	fmt.Println(d.Remaining, err)
+	// Output:
+	// false
+	// 50 <nil>
+}
+
+func ExampleLimiter_ResetAll() {
+	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "ip", Limits: []core.Limit{core.PerMinute(1)}}}}))
+	ctx, address := context.Background(), core.Hit{Rule: "ip", Key: "192.0.2.7"}
+	fmt.Println(limiter.Allow(ctx, address), limiter.Allow(ctx, address))
+	_ = limiter.ResetAll(ctx)
+	fmt.Println(limiter.Allow(ctx, address))
+	// Output:
+	// true false
+	// true
 }

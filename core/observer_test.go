@@ -53,6 +53,13 @@ func (w *watcher) take() []core.Observation {
 	return seen
 }
 
+// observeFunc is an Observer of one function.
+type observeFunc func(limiter string, rules []core.Rule) core.ObserverFuncs
+
+func (f observeFunc) Observe(limiter string, rules []core.Rule) core.ObserverFuncs {
+	return f(limiter, rules)
+}
+
 // whole is what an observation says of a decision.
 func whole(d core.Decision, rule, limit int) core.Observation {
 	o := core.Observation{Allowed: d.Allowed, Reason: d.Reason, Degraded: d.Degraded, Rule: rule, Limit: limit, Cost: d.Cost, Err: d.Err}
@@ -180,8 +187,9 @@ func TestObserverIsToldOfEveryDecision(t *testing.T) {
 }
 
 func TestObserverOfADryRun(t *testing.T) {
-	w := &watcher{}
-	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: static("k"), Limits: []core.Limit{core.PerMinute(1)}}}, DryRun: true, Observer: w}, newClock())
+	w, config := &watcher{}, oneRule(core.PerMinute(1))
+	config.DryRun, config.Observer = true, w
+	l := newLimiter(t, config, newClock())
 	check := func(want string) {
 		t.Helper()
 		var all []string
@@ -194,22 +202,19 @@ func TestObserverOfADryRun(t *testing.T) {
 	}
 	l.Check(&request{})
 	check("0 allowed=true dry_run=false within limits")
-	for range 2 {
-		l.Check(&request{})
-		check("0 allowed=true dry_run=true over limit")
-		_, _ = l.Take(t.Context(), 1, core.Hit{Rule: "r", Key: "k"})
-		check("0 allowed=true dry_run=true over limit")
-		l.Allow(t.Context(), core.Hit{Rule: "r", Key: "k"})
-		check("0 allowed=true dry_run=true over limit")
-	}
+	l.Check(&request{})
+	check("0 allowed=true dry_run=true over limit")
+	l.Allow(t.Context(), core.Hit{Rule: "r", Key: "k"})
+	check("0 allowed=true dry_run=true over limit")
 	l.Check(&request{method: "OPTIONS", header: map[string][]string{"Access-Control-Request-Method": {"GET"}}})
 	check("-1 allowed=true dry_run=false skipped")
 }
 
 func TestObserverIsToldHowLongTheStoreTakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &watcher{}
-		s := &around{core.Must(core.NewMemory(core.MemoryConfig{})), func(ctx context.Context, c core.Counters, b *core.Batch) error {
+		w, config := &watcher{}, oneRule(core.PerMinute(5))
+		config.Observer, config.Log = w, new(lines).logger()
+		config.Store = aroundMemory(func(ctx context.Context, c core.Counters, b *core.Batch) error {
 			switch b.Op {
 			case core.OpTake, core.OpPeek:
 				time.Sleep(time.Second)
@@ -217,12 +222,10 @@ func TestObserverIsToldHowLongTheStoreTakes(t *testing.T) {
 				time.Sleep(2 * time.Second)
 			case core.OpCharge:
 				return errors.New("down")
-			case core.OpBlock:
-				return core.ErrUnsupported
 			}
 			return c.Do(ctx, b)
-		}}
-		l := newLimiter(t, core.Config{Name: "l", Store: s, Observer: w, Log: new(lines).logger(), Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerMinute(5)}}}}, nil)
+		})
+		l := newLimiter(t, config, nil)
 		hit := core.Hit{Rule: "r", Key: "k"}
 		d, _ := l.Take(t.Context(), 1, hit)
 		_, _ = l.Peek(t.Context(), 1, hit)
@@ -230,85 +233,70 @@ func TestObserverIsToldHowLongTheStoreTakes(t *testing.T) {
 		d, _ = l.Take(t.Context(), 1, hit)
 		_ = l.Adjust(t.Context(), d, 0)
 		_ = l.Reset(t.Context(), hit)
-		_ = l.Block(t.Context(), time.Minute, hit)
 		l.Report(t.Context(), "suspected")
-		want := []string{"take 1s <nil>", "peek 1s <nil>", "charge 0s down", "take 1s <nil>", "refund 0s <nil>", "reset 2s <nil>"}
-		if n := len(want); len(w.stored) != n+1 || !slices.Equal(w.stored[:n], want) || !strings.HasPrefix(w.stored[n], "block 0s limiter") {
+		if want := []string{"take 1s <nil>", "peek 1s <nil>", "charge 0s down", "take 1s <nil>", "refund 0s <nil>", "reset 2s <nil>"}; !slices.Equal(w.stored, want) {
 			t.Errorf("the store: %q", w.stored)
 		}
-		if len(w.seen) != 2 || len(w.reported) != 1 || w.reported[0] != "suspected" {
+		if len(w.seen) != 2 || !slices.Equal(w.reported, []string{"suspected"}) {
 			t.Errorf("%d decisions, and %q", len(w.seen), w.reported)
 		}
 	})
 }
 
-// fixed is a store that cannot count other rules than those it has.
-type fixed struct {
-	core.Store
-	core.Counters
+// Queued says who waits for which rule.
+func TestObserverIsToldWhoWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var queued []string
+		config := core.Config{MaxWait: time.Minute, Rules: numbered(2)}
+		config.Rules[1].Limits = []core.Limit{fixed(1, time.Second)}
+		config.Observer = observeFunc(func(string, []core.Rule) core.ObserverFuncs {
+			return core.ObserverFuncs{Queued: func(_ context.Context, rule int, change int64) {
+				mu.Lock()
+				defer mu.Unlock()
+				queued = append(queued, fmt.Sprint(rule, " ", change))
+			}}
+		})
+		l, c := newLimiter(t, config, nil), newCrowd()
+		for i := range 3 {
+			c.come(i, func() (core.Decision, error) { return l.Check(&request{}), nil })
+		}
+		time.Sleep(time.Minute)
+		mu.Lock()
+		defer mu.Unlock()
+		if want := []string{"1 1", "1 1", "1 -1", "1 -1"}; !slices.Equal(queued, want) {
+			t.Errorf("%q", queued)
+		}
+	})
 }
 
-var errFixed = errors.New("no other rules")
-
-func (s *fixed) Open(limiter string, rules []core.StoreRule) (_ core.Counters, err error) {
-	s.Counters, err = s.Store.Open(limiter, rules)
-	return s, err
-}
-
-func (*fixed) Reopen([]core.StoreRule) (core.Counters, error) { return nil, errFixed }
-
-// An observer is not told of rules that do not come into force.
-func TestObserverIsNotToldOfRulesThatTheStoreCannotServe(t *testing.T) {
-	w := new(watcher)
-	config := core.Config{
-		Name: "l", Store: &fixed{Store: core.Must(core.NewMemory(core.MemoryConfig{}))}, Observer: w,
-		Rules: []core.Rule{{Name: "r", Key: static("k"), Limits: []core.Limit{core.PerMinute(1)}}},
-	}
+// An observer is not told of rules that do not come into force. One that comes with a Reconfigure
+// is told of decisions and of the store.
+func TestObserverOfAReconfigure(t *testing.T) {
+	first, second, store, fault := new(watcher), new(watcher), aroundMemory(nil), errFault
+	store.reopen = func(c core.Counters, _ []core.StoreRule) (core.Counters, error) { return c, fault }
+	config := oneRule(core.PerMinute(1))
+	config.Store, config.Observer = store, first
 	l := newLimiter(t, config, nil)
-	config.Rules = []core.Rule{{Name: "other", Key: static("k"), Limits: []core.Limit{core.PerMinute(2)}}}
-	if err := l.Reconfigure(config); !errors.Is(err, errFixed) {
+	bad := oneRule(core.PerMinute(-2))
+	bad.Observer = second
+	if err := l.Reconfigure(bad); !errors.Is(err, core.ErrConfig) {
 		t.Error(err)
 	}
-	config.Rules = []core.Rule{{Name: "bad", Key: static("k"), Limits: []core.Limit{core.PerMinute(-2)}}}
-	if err := l.Reconfigure(config); !errors.Is(err, core.ErrConfig) {
+	config.Observer = second
+	if err := l.Reconfigure(config); !errors.Is(err, errFault) {
 		t.Error(err)
 	}
-	if len(w.bound) != 1 {
-		t.Errorf("the observer was told of %q", w.bound)
+	if len(first.bound) != 1 || len(second.bound) != 0 {
+		t.Errorf("the observers were told of %q and %q", first.bound, second.bound)
 	}
-}
-
-// An observer that comes with Reconfigure is told of decisions and of the store.
-func TestObserverThatComesWithReconfigure(t *testing.T) {
-	w := new(watcher)
-	store := covered()
-	config := core.Config{Name: "l", Store: store, Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerMinute(1)}}}}
-	l := newLimiter(t, config, nil)
-	config.Observer = w
+	fault = nil
 	if err := l.Reconfigure(config); err != nil {
 		t.Fatal(err)
 	}
 	l.Allow(t.Context(), core.Hit{Rule: "r", Key: "k"})
-	if len(w.seen) != 1 || len(w.stored) != 1 {
-		t.Errorf("%d decisions and %q are observed", len(w.seen), w.stored)
-	}
-}
-
-type namedObserver struct{ name string }
-
-func (o *namedObserver) Observe(string, []core.Rule) core.ObserverFuncs {
-	_ = len(o.name)
-	return core.ObserverFuncs{}
-}
-
-// A nil pointer as Observer is called by its name, and not by the panic to which it leads.
-func TestObserverThatIsANilPointer(t *testing.T) {
-	_, err := core.New(core.Config{
-		Observer: (*namedObserver)(nil),
-		Rules:    []core.Rule{{Key: static("k"), Limits: []core.Limit{core.PerMinute(1)}}},
-	})
-	if !errors.Is(err, core.ErrConfig) || !strings.HasSuffix(err.Error(), "Observer: *core_test.namedObserver: is nil: must be an observer, or leave Observer out") {
-		t.Error(err)
+	if len(first.seen) != 0 || len(second.seen) != 1 || len(second.stored) != 1 {
+		t.Errorf("%d and %d decisions and %q are observed", len(first.seen), len(second.seen), second.stored)
 	}
 }
 
@@ -316,48 +304,76 @@ func TestObserverThatIsANilPointer(t *testing.T) {
 func TestObserverAsksTheLimiter(t *testing.T) {
 	var l *core.Limiter
 	left := int64(-1)
-	asks := observeFunc(func(string, []core.Rule) core.ObserverFuncs {
+	config := oneRule(core.PerMinute(3))
+	config.Hooks = hooktest.Funcs{KeyExtraFunc: func(core.Request) (string, error) { return "x", nil }}
+	config.Observer = observeFunc(func(string, []core.Rule) core.ObserverFuncs {
 		return core.ObserverFuncs{Keys: true, Decided: func(ctx context.Context, o core.Observation) {
 			d, _ := l.Peek(ctx, 0, core.Hit{Rule: "r", Key: o.Key, Extra: o.Extra})
 			left = d.Remaining
 		}}
 	})
-	extra := hooktest.Funcs{KeyExtraFunc: func(core.Request) (string, error) { return "x", nil }}
-	l = newLimiter(t, core.Config{Observer: asks, Hooks: extra, Rules: []core.Rule{{Name: "r", Key: static("k"), Limits: []core.Limit{core.PerMinute(3)}}}}, nil)
+	l = newLimiter(t, config, nil)
 	l.Check(&request{})
 	if left != 2 {
 		t.Errorf("the observer has seen that %d are left, want 2", left)
 	}
 }
 
-func TestObserverAllocatesNothing(t *testing.T) {
-	n := 0
+func TestADecisionAllocatesNothing(t *testing.T) {
 	counts := observeFunc(func(string, []core.Rule) core.ObserverFuncs {
-		return core.ObserverFuncs{Keys: true, Decided: func(_ context.Context, o core.Observation) { n += len(o.Key) }}
+		return core.ObserverFuncs{Keys: true, Decided: func(context.Context, core.Observation) {}}
 	})
-	l := newLimiter(t, core.Config{Observer: counts, Rules: []core.Rule{
-		{Name: "r", Key: static("k"), Limits: []core.Limit{core.PerHour(1_000_000)}}, {Name: "none", Limits: []core.Limit{core.PerHour(1)}},
-	}}, nil)
-	r, ctx, hit := &request{}, context.Background(), core.Hit{Rule: "r", Key: "k"}
-	for name, f := range map[string]func(){
-		"Allow":           func() { l.Allow(ctx, hit) },
-		"Take":            func() { _, _ = l.Take(ctx, 1, hit) },
-		"Take, denied":    func() { _, _ = l.Take(ctx, 2, core.Hit{Rule: "none", Key: "k"}) },
-		"Check":           func() { l.Check(r) },
-		"Take, of 2 hits": func() { _ = l.Allow(ctx, hit, hit) },
-	} {
-		if got := testing.AllocsPerRun(1000, f); got > 0 && !racetest.Enabled {
-			t.Errorf("%s: %v allocations with an observer", name, got)
+	ctx, r, hit := t.Context(), &request{}, core.Hit{Rule: "r", Key: "k"}
+	for name, observer := range map[string]core.Observer{"no observer": nil, "an observer": counts} {
+		config := oneRule(core.PerHour(core.MaxQuota))
+		config.Observer = observer
+		l := newLimiter(t, config, nil)
+		for what, f := range map[string]func(){
+			"Allow":        func() { l.Allow(ctx, hit) },
+			"Take":         func() { _, _ = l.Take(ctx, 1, hit) },
+			"Take, denied": func() { _, _ = l.Take(ctx, core.MaxQuota, hit) },
+			"Check":        func() { l.Check(r) },
+		} {
+			if got := testing.AllocsPerRun(1000, f); got > 0 && !racetest.Enabled {
+				t.Errorf("%s with %s: %v allocations", what, name, got)
+			}
 		}
-	}
-	if n == 0 {
-		t.Error("nothing was observed")
 	}
 }
 
-// covered returns a store that a limiter does not know for a Memory.
-func covered() core.Store {
-	return &around{core.Must(core.NewMemory(core.MemoryConfig{})), func(ctx context.Context, c core.Counters, b *core.Batch) error {
-		return c.Do(ctx, b)
-	}}
+// denials prints which limits deny requests.
+type denials struct{}
+
+func (denials) Observe(limiter string, rules []core.Rule) core.ObserverFuncs {
+	return core.ObserverFuncs{
+		Decided: func(_ context.Context, o core.Observation) {
+			if o.Reason == core.ReasonOverLimit {
+				fmt.Println("denied:", limiter, rules[o.Rule].Limits[o.Limit].Name)
+			}
+		},
+		Reported: func(_ context.Context, event string) { fmt.Println("reported:", limiter, event) },
+	}
+}
+
+func ExampleObserver() {
+	limiter := core.Must(core.New(core.Config{
+		Name:     "jobs",
+		Rules:    []core.Rule{{Name: "tenant", Limits: []core.Limit{core.PerSecond(5), core.PerHour(1)}}},
+		Observer: denials{},
+	}))
+	for range 2 {
+		limiter.Allow(context.Background(), core.Hit{Rule: "tenant", Key: "42"})
+	}
+	// Output: denied: jobs tenant-1h
+}
+
+// A checker around a limiter tells the limiter's observer what it has found out.
+func ExampleLimiter_Report() {
+	limiter := core.Must(core.New(core.Config{
+		Name:     "uploads",
+		Rules:    []core.Rule{{Name: "tenant", Limits: []core.Limit{core.PerHour(1)}}},
+		Observer: denials{},
+	}))
+	limiter.Report(context.Background(), "virus")
+	// Output: reported: uploads virus
 }

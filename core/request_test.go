@@ -3,7 +3,7 @@ package core_test
 import (
 	"context"
 	"errors"
-	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -26,6 +26,7 @@ func (r *request) Context() context.Context {
 	}
 	return context.Background()
 }
+
 func (r *request) Method() string                    { return r.method }
 func (r *request) Path() string                      { return "/path" }
 func (r *request) EscapedPath() string               { return "/path" }
@@ -59,10 +60,66 @@ func bodyKey(dst []byte, r core.Request) ([]byte, error) {
 	return append(dst, b...), err
 }
 
+// orSkip keys by the method, and skips requests without one.
+func orSkip(dst []byte, r core.Request) ([]byte, error) {
+	if r.Method() == "" {
+		return dst, core.SkipRule
+	}
+	return append(dst, r.Method()...), nil
+}
+
+// methodKey applies to requests of a method.
+func methodKey(method string) core.KeyFunc {
+	return func(dst []byte, r core.Request) ([]byte, error) {
+		if r.Method() != method {
+			return dst, core.SkipRule
+		}
+		return append(dst, "k"...), nil
+	}
+}
+
+// costs is the cost of each request.
+func costs(n int64) func(core.Request) (int64, error) {
+	return func(core.Request) (int64, error) { return n, nil }
+}
+
+func oneRule(limits ...core.Limit) core.Config {
+	return core.Config{Rules: []core.Rule{{Name: "r", Key: static("k"), Limits: limits}}}
+}
+
+// numbered returns rules that count every request.
+func numbered(n int) []core.Rule {
+	rules := make([]core.Rule, n)
+	for i := range rules {
+		rules[i] = core.Rule{Name: "r" + strconv.Itoa(i), Key: static("k"), Limits: []core.Limit{core.PerMinute(10)}}
+	}
+	return rules
+}
+
+// bucket is a token bucket that holds as many hits as come back in the window.
+func bucket(quota int64, window time.Duration) []core.Limit {
+	return []core.Limit{{Quota: quota, Window: window, Algorithm: core.TokenBucket}}
+}
+
+// fixed is a limit of a fixed window.
+func fixed(quota int64, window time.Duration) core.Limit {
+	return core.Limit{Quota: quota, Window: window, Algorithm: core.FixedWindow}
+}
+
+// every is a limit of each algorithm, of 100 hits an hour.
+var every = []core.Limit{
+	core.PerHour(100),
+	{Quota: 100, Window: time.Hour, Algorithm: core.FixedWindow},
+	{Quota: 100, Window: time.Hour, Algorithm: core.BucketedWindow, Precision: time.Minute},
+	{Quota: 100, Window: time.Hour, Algorithm: core.SlidingLog},
+	{Quota: 100, Window: time.Hour, Algorithm: core.TokenBucket},
+}
+
 // clock stands still until a test moves it.
 type clock struct{ now time.Time }
 
-func newClock() *clock                   { return &clock{time.UnixMicro(1_764_000_123_456_789)} }
+func newClock() *clock { return &clock{time.UnixMicro(1_764_000_123_456_789)} }
+
 func (c *clock) Now() time.Time          { return c.now }
 func (c *clock) advance(d time.Duration) { c.now = c.now.Add(d) }
 
@@ -78,15 +135,12 @@ func newLimiter(t testing.TB, c core.Config, clock *clock) *core.Limiter {
 	return l
 }
 
-// around is a store whose operations are done by do, with the counters of another store.
+// around is a store whose operations and Reopens are functions over those of another store. nil:
+// as the other store does.
 type around struct {
 	core.Store
-	do func(ctx context.Context, c core.Counters, b *core.Batch) error
-}
-
-type aroundCounters struct {
-	core.Counters
-	s *around
+	do     func(ctx context.Context, c core.Counters, b *core.Batch) error
+	reopen func(c core.Counters, rules []core.StoreRule) (core.Counters, error)
 }
 
 func (s *around) Open(limiter string, rules []core.StoreRule) (core.Counters, error) {
@@ -94,34 +148,39 @@ func (s *around) Open(limiter string, rules []core.StoreRule) (core.Counters, er
 	return aroundCounters{c, s}, err
 }
 
+type aroundCounters struct {
+	core.Counters
+	s *around
+}
+
 func (c aroundCounters) Reopen(rules []core.StoreRule) (core.Counters, error) {
+	if c.s.reopen != nil {
+		return c.s.reopen(c, rules)
+	}
 	again, err := c.Counters.Reopen(rules)
 	return aroundCounters{again, c.s}, err
 }
 
 func (c aroundCounters) Do(ctx context.Context, b *core.Batch) error {
+	if c.s.do == nil {
+		return c.Counters.Do(ctx, b)
+	}
 	return c.s.do(ctx, c.Counters, b)
+}
+
+// aroundMemory is a Memory whose operations are done by do.
+func aroundMemory(do func(ctx context.Context, c core.Counters, b *core.Batch) error) *around {
+	return &around{Store: core.Must(core.NewMemory(core.MemoryConfig{})), do: do}
 }
 
 // without is a Memory that does not know some operations.
 func without(ops core.Op) core.Store {
-	return &unable{around{core.Must(core.NewMemory(core.MemoryConfig{})), func(ctx context.Context, c core.Counters, b *core.Batch) error {
+	return aroundMemory(func(ctx context.Context, c core.Counters, b *core.Batch) error {
 		if b.Op&ops != 0 {
 			return core.ErrUnsupported
 		}
 		return c.Do(ctx, b)
-	}}, ops}
-}
-
-type unable struct {
-	around
-	ops core.Op
-}
-
-func (s *unable) Guarantees() core.Guarantees {
-	g := s.Store.Guarantees()
-	g.Ops &^= s.ops
-	return g
+	})
 }
 
 // counting is a store that counts operations, and fails where fault is set.
@@ -138,7 +197,7 @@ func newCounting() *counting {
 
 func countingIn(store core.Store) *counting {
 	s := new(counting)
-	s.around = around{store, s.count}
+	s.around = around{Store: store, do: s.count}
 	return s
 }
 
@@ -171,21 +230,18 @@ func left(t testing.TB, l *core.Limiter, rule, key string) int64 {
 	return d.Remaining
 }
 
-func ExampleNew() {
-	limiter, err := core.New(core.Config{
-		Name:  "jobs",
-		Rules: []core.Rule{{Name: "tenant", Limits: []core.Limit{core.PerMinute(2)}}},
-	})
+func takeOf(t testing.TB, l *core.Limiter, rule, key string) bool {
+	t.Helper()
+	d, err := l.Take(t.Context(), 1, core.Hit{Rule: rule, Key: key})
 	if err != nil {
-		fmt.Println(err)
-		return
+		t.Fatal(err)
 	}
-	for range 3 {
-		d, err := limiter.Take(context.Background(), 1, core.Hit{Rule: "tenant", Key: "42"})
-		fmt.Println(d.Allowed, d.Remaining, err)
+	return d.Allowed
+}
+
+func reset(t testing.TB, l *core.Limiter, hits ...core.Hit) {
+	t.Helper()
+	if err := l.Reset(t.Context(), hits...); err != nil {
+		t.Fatal(err)
 	}
-	// Output:
-	// true 1 <nil>
-	// true 0 <nil>
-	// false 0 <nil>
 }

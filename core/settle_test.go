@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,39 +16,254 @@ import (
 	"github.com/floodgate-go/floodgate/internal/hooktest"
 )
 
-func TestARequestIsSettledAfterItsClientHasGone(t *testing.T) {
-	settled := map[core.Op][]error{} // the states of the contexts
-	s := &around{core.Must(core.NewMemory(core.MemoryConfig{Clock: newClock().Now})), func(ctx context.Context, c core.Counters, b *core.Batch) error {
-		settled[b.Op] = append(settled[b.Op], ctx.Err())
-		return c.Do(ctx, b)
-	}}
-	l := newLimiter(t, core.Config{Name: "l", Store: s, Rules: []core.Rule{
-		{Name: "returned", Key: static("k"), Limits: []core.Limit{core.PerMinute(5)}, Counts: func(core.Request, core.Outcome) bool { return false }},
-		{Name: "cleared", Key: static("k"), Limits: []core.Limit{core.PerMinute(5)}, Clears: func(core.Request, core.Outcome) bool { return true }},
-	}}, nil)
-	ctx, cancel := context.WithCancel(t.Context())
-	r := &request{ctx: ctx}
-	d := l.Check(r)
-	cancel()
-	l.Settle(r, d, core.Outcome{Status: 200})
-	if refund, reset := settled[core.OpRefund], settled[core.OpReset]; len(refund) != 1 || refund[0] != nil || len(reset) != 1 || reset[0] != nil {
-		t.Errorf("the refund got contexts in the states %v and the reset %v, want one context each that has not ended", refund, reset)
-	}
-	if a, b := left(t, l, "returned", "k"), left(t, l, "cleared", "k"); a != 5 || b != 5 {
-		t.Errorf("%d and %d left, want 5 and 5", a, b)
+func TestAdjustSettlesToTheActualCost(t *testing.T) {
+	for _, limit := range every {
+		for _, limits := range [][]core.Limit{{limit}, {limit, core.PerMinute(80)}} {
+			for _, actual := range []int64{0, 1, 10, 30, 100, 150} {
+				c := newClock()
+				l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Limits: limits}}}, c)
+				k := core.Hit{Rule: "r", Key: "k"}
+				d, err := l.Take(t.Context(), 10, k)
+				if err != nil || !d.Allowed {
+					t.Fatal(d, err)
+				}
+				c.advance(time.Millisecond)
+				if err := l.Adjust(t.Context(), d, actual); err != nil {
+					t.Errorf("%v, %d: %v", limits, actual, err)
+				}
+				seen, _ := l.Peek(t.Context(), 0, k)
+				for s := range seen.Limits() {
+					if want := max(0, s.Limit.Quota-actual); s.Remaining != want {
+						t.Errorf("%v, settled to %d: %d left of %s, want %d", limits, actual, s.Remaining, s.Limit.Name, want)
+					}
+				}
+			}
+		}
 	}
 }
 
-func TestASettlementThatFailsIsCounted(t *testing.T) {
+// More than the quota is a debt: it takes longer to pay off than the quota does.
+func TestADebtIsPaidOffByWaiting(t *testing.T) {
+	c := newClock()
+	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Limits: []core.Limit{{Quota: 10, Window: 10 * time.Second, Algorithm: core.TokenBucket}}}}}, c)
+	k := core.Hit{Rule: "r", Key: "k"}
+	d, _ := l.Take(t.Context(), 1, k)
+	if err := l.Adjust(t.Context(), d, 15); err != nil {
+		t.Fatal(err)
+	}
+	if d, _ = l.Take(t.Context(), 1, k); d.Allowed || d.RetryAfter != 6*time.Second {
+		t.Errorf("15 hits of 10: %v, wait %v, want 6s", d.Allowed, d.RetryAfter)
+	}
+	c.advance(6 * time.Second)
+	if d, _ = l.Take(t.Context(), 1, k); !d.Allowed {
+		t.Errorf("after the wait: %v", d)
+	}
+}
+
+func TestWhatAdjustLeavesAlone(t *testing.T) {
 	s := newCounting()
-	l := newLimiter(t, core.Config{Name: "api", Store: s, Log: (&lines{}).logger(), Rules: []core.Rule{
-		{Name: "r", Key: static("k"), Limits: []core.Limit{core.PerMinute(9)}, Counts: func(core.Request, core.Outcome) bool { return false }},
-	}}, nil)
+	config := oneRule(core.PerMinute(5), core.PerHour(9))
+	config.Store = s
+	l := newLimiter(t, config, nil)
+	k := core.Hit{Rule: "r", Key: "k"}
+	d, _ := l.Take(t.Context(), 2, k)
+	if err := l.Adjust(t.Context(), d, -1); !errors.Is(err, core.ErrNegativeCost) {
+		t.Errorf("a negative cost: %v", err)
+	}
+	denied, _ := l.Take(t.Context(), 5, k)
+	none, _ := l.Take(t.Context(), 5)
+	peeked, _ := l.Peek(t.Context(), 1, k)
+	free, _ := l.Take(t.Context(), 0, k)
+	for _, d := range []core.Decision{{}, denied, none, peeked} {
+		if err := l.Adjust(t.Context(), d, 5); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := l.Adjust(t.Context(), free, 0); err != nil || s.refunds != 0 {
+		t.Errorf("to what was charged: %v, %d refunds", err, s.refunds)
+	}
+	for _, cost := range []int64{3, 3, 0} { // the second time it is settled
+		if err := l.Adjust(t.Context(), d, cost); err != nil {
+			t.Error(err)
+		}
+	}
+	if got := left(t, l, "r", "k"); got != 2 || s.refunds != 0 {
+		t.Errorf("%d left, want 2; %d refunds", got, s.refunds)
+	}
+}
+
+// An Adjust that charged nothing may be tried again; one whose reply was lost may not.
+func TestAnAdjustThatFails(t *testing.T) {
+	for _, row := range []struct {
+		fault error
+		want  int64
+	}{{fmt.Errorf("read only: %w", core.ErrNotCharged), 4}, {errors.New("no reply"), 7}} {
+		s, log, config := newCounting(), new(lines), oneRule(core.PerMinute(9), core.PerHour(20))
+		config.Store, config.Log = s, log.logger()
+		l := newLimiter(t, config, nil)
+		d, err := l.Take(t.Context(), 2, core.Hit{Rule: "r", Key: "k"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.fault = row.fault
+		if err := l.Adjust(t.Context(), d, 5); !errors.Is(err, row.fault) {
+			t.Errorf("%v, want %v", err, row.fault)
+		}
+		s.fault = nil
+		if err := l.Adjust(t.Context(), d, 5); err != nil {
+			t.Error(err)
+		}
+		if got := left(t, l, "r", "k"); got != row.want {
+			t.Errorf("%v: %d left, want %d", row.fault, got, row.want)
+		}
+		if n := len(log.take()); n != 1 || l.Stats().Failed != 1 {
+			t.Errorf("%v: %d lines in the log and %d failures, want one each", row.fault, n, l.Stats().Failed)
+		}
+	}
+}
+
+// If the charge of one key is made and the refund of another is not, a second Adjust does not
+// charge again.
+func TestAdjustDoesNotChargeTwiceIfItsRefundFails(t *testing.T) {
+	charges := 0
+	config := core.Config{Rules: numbered(2), Store: aroundMemory(func(ctx context.Context, c core.Counters, b *core.Batch) error {
+		switch b.Op {
+		case core.OpCharge:
+			charges++
+		case core.OpRefund:
+			return core.ErrNotCharged
+		}
+		return c.Do(ctx, b)
+	})}
+	config.Rules[0].Cost, config.Rules[1].Cost = costs(1), costs(9)
+	l := newLimiter(t, config, nil)
 	d := l.Check(&request{})
-	s.fault = errFault
 	l.Settle(&request{}, d, core.Outcome{Status: 200})
-	if got := l.Stats(); got.Failed != 1 || got.Allowed != 1 {
-		t.Errorf("%+v, want 1 allowed and 1 failed", got)
+	for range 2 {
+		_ = l.Adjust(t.Context(), d, 5)
+	}
+	if charges != 1 {
+		t.Errorf("%d charges, want 1", charges)
+	}
+}
+
+// What was charged is settled, and what is granted is given, although the client has gone.
+func TestSettlingAfterTheContextHasEnded(t *testing.T) {
+	l := newLimiter(t, core.Config{
+		Store: aroundMemory(func(ctx context.Context, c core.Counters, b *core.Batch) error {
+			return errors.Join(ctx.Err(), c.Do(ctx, b))
+		}),
+		Rules: []core.Rule{
+			{Name: "returned", Key: static("k"), Limits: []core.Limit{core.PerMinute(9)}, Counts: never},
+			{Name: "cleared", Key: static("k"), Limits: []core.Limit{core.PerMinute(9)}, Clears: always},
+			{Name: "weighed", Key: static("k"), Limits: []core.Limit{core.PerMinute(9)}, Cost: costs(1)},
+			{Name: "taken", Limits: []core.Limit{core.PerMinute(9)}},
+			{Name: "granted", Limits: []core.Limit{core.PerMinute(9)}},
+		},
+	}, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	r := &request{ctx: ctx}
+	d := l.Check(r)
+	taken, err := l.Take(ctx, 4, core.Hit{Rule: "taken", Key: "k"}, core.Hit{Rule: "granted", Key: "k"})
+	if err != nil || !d.Allowed {
+		t.Fatal(d, err)
+	}
+	cancel()
+	d.SetCost(3)
+	l.Settle(r, d, core.Outcome{Canceled: true})
+	_, grantErr := l.Grant(ctx, 2, core.Hit{Rule: "granted", Key: "k"})
+	if err := errors.Join(grantErr, l.Adjust(ctx, taken, 5)); err != nil || l.Stats().Failed != 0 {
+		t.Error(err)
+	}
+	for rule, want := range map[string]int64{"returned": 9, "cleared": 9, "weighed": 6, "taken": 4, "granted": 6} {
+		if got := left(t, l, rule, "k"); got != want {
+			t.Errorf("%s: %d left, want %d", rule, got, want)
+		}
+	}
+}
+
+// Takes, settlements and refunds in any order leave what a plain count says.
+func TestAdjustIsACount(t *testing.T) {
+	seed := rand.Uint64()
+	r := rand.New(rand.NewPCG(seed, 0))
+	for range 300 {
+		limit := every[r.IntN(2)]
+		l := newLimiter(t, oneRule(limit), newClock())
+		k, count := core.Hit{Rule: "r", Key: "k"}, int64(0)
+		var open []core.Decision
+		for range 40 {
+			n := r.Int64N(61)
+			if len(open) == 0 || r.IntN(2) == 0 {
+				d, err := l.Take(t.Context(), n, k)
+				if want := n == 0 || count+n <= limit.Quota; err != nil || d.Allowed != want {
+					t.Fatalf("seed %d: a take of %d after %d: %v, %v", seed, n, count, d, err)
+				}
+				if d.Allowed {
+					count += n
+					open = append(open, d)
+				}
+				continue
+			}
+			d := open[0]
+			open = open[1:]
+			if r.IntN(2) == 0 {
+				n = 0
+			}
+			if err := l.Adjust(t.Context(), d, n); err != nil {
+				t.Fatal(err)
+			}
+			count += n - d.Cost
+			if got := left(t, l, "r", "k"); got != max(0, limit.Quota-count) {
+				t.Fatalf("seed %d: %d left, and the count is %d of %d", seed, got, count, limit.Quota)
+			}
+		}
+	}
+}
+
+func ExampleLimiter_Adjust() {
+	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "words", Limits: []core.Limit{core.PerHour(1000)}}}}))
+	ctx, alice := context.Background(), core.Hit{Rule: "words", Key: "alice"}
+	d, _ := limiter.Take(ctx, 200, alice) // what the work may cost
+	_ = limiter.Adjust(ctx, d, 340)       // what it has cost
+	d, _ = limiter.Peek(ctx, 0, alice)
+	fmt.Println(d.Remaining)
+	// Output: 660
+}
+
+// A stream that outlives the handler settles its request itself, if the handler has said nothing
+// and Settle has changed nothing.
+func TestAdjustAfterTheHandlerHasReturned(t *testing.T) {
+	for name, row := range map[string]struct {
+		said   int64 // by the handler; 0: nothing
+		counts bool
+		want   map[string]int64
+	}{
+		"the stream says it":         {0, true, map[string]int64{"requests": 99, "words": 50, "answers": 50}},
+		"the handler has said it":    {30, true, map[string]int64{"requests": 99, "words": 70, "answers": 70}},
+		"Settle has refunded a rule": {0, false, map[string]int64{"requests": 99, "words": 90, "answers": 100}},
+		"both":                       {30, false, map[string]int64{"requests": 99, "words": 70, "answers": 100}},
+	} {
+		counts := func(core.Request, core.Outcome) bool { return row.counts }
+		l := newLimiter(t, core.Config{Rules: []core.Rule{
+			{Name: "requests", Key: static("k"), Limits: []core.Limit{core.PerHour(100)}},
+			{Name: "words", Key: static("k"), Limits: []core.Limit{core.PerHour(100)}, Cost: costs(10)},
+			{Name: "answers", Key: static("k"), Limits: []core.Limit{core.PerHour(100)}, Cost: costs(10), Counts: counts},
+		}}, newClock())
+		d := l.Check(&request{})
+		if row.said > 0 {
+			d.SetCost(row.said)
+		}
+		l.Settle(&request{}, d, core.Outcome{Status: 200})
+		for range 2 {
+			if err := l.Adjust(t.Context(), d, 50); err != nil {
+				t.Error(err)
+			}
+		}
+		for rule, want := range row.want {
+			if got := left(t, l, rule, "k"); got != want {
+				t.Errorf("%s: %s: %d left, want %d", name, rule, got, want)
+			}
+		}
 	}
 }
 
@@ -56,174 +272,175 @@ var (
 	always = func(core.Request, core.Outcome) bool { return true }
 )
 
+func TestSettle(t *testing.T) {
+	c, s := newClock(), newCounting()
+	s.Store = core.Must(core.NewMemory(core.MemoryConfig{Clock: c.Now}))
+	l := newLimiter(t, core.Config{Name: "l", Store: s, Rules: []core.Rule{
+		{Name: "all", Key: static("k"), Limits: []core.Limit{core.PerMinute(20)}},
+		{
+			Name: "failures", Key: static("k"), Limits: []core.Limit{core.PerMinute(5)},
+			Counts: func(_ core.Request, o core.Outcome) bool { return o.Status >= 400 && o.Status < 500 },
+			Clears: func(_ core.Request, o core.Outcome) bool { return o.Status < 400 },
+		},
+	}}, nil)
+	want := func(what string, all, failures int64) {
+		t.Helper()
+		if a, f := left(t, l, "all", "k"), left(t, l, "failures", "k"); a != all || f != failures {
+			t.Errorf("%s: %d and %d left, want %d and %d", what, a, f, all, failures)
+		}
+	}
+	check := func() core.Decision {
+		t.Helper()
+		d := l.Check(&request{})
+		if !d.Allowed || !d.NeedsOutcome() {
+			t.Fatal(d)
+		}
+		return d
+	}
+	d := check()
+	want("reserved before the handler", 19, 4)
+	l.Settle(&request{}, d, core.Outcome{Status: 401})
+	want("a failure stays", 19, 4)
+	d = check()
+	l.Settle(&request{}, d, core.Outcome{Status: 500})
+	want("neither", 18, 4)
+	l.Settle(&request{}, d, core.Outcome{Status: 500})
+	want("settled twice", 18, 4)
+	if err := l.Adjust(t.Context(), d, 0); err != nil {
+		t.Error(err)
+	}
+	want("settled, and then refunded", 18, 4)
+	l.Settle(&request{}, check(), core.Outcome{Status: 200})
+	want("a success clears", 17, 5)
+
+	late := check()
+	c.advance(3 * time.Minute)
+	check()
+	want("in a new window", 19, 4)
+	l.Settle(&request{}, late, core.Outcome{Status: 500})
+	want("settled after its window", 19, 4)
+
+	if d := l.Check(&request{}); d.NeedsOutcome() {
+		l.Settle(&request{}, core.Decision{}, core.Outcome{}) // of nothing
+	}
+	if d, _ := l.Take(t.Context(), 1, core.Hit{Rule: "failures", Key: "k"}); d.NeedsOutcome() {
+		t.Error("a Take wants to know an outcome")
+	}
+}
+
 // A refund depends on what the Take has said of the same limit: of a token
 // bucket, how long it takes to pay the charge off.
 func TestASettledRuleIsRefundedByItsOwnResults(t *testing.T) {
-	bucket := func(window time.Duration) core.Limit {
-		return core.Limit{Quota: 10, Window: window, Algorithm: core.TokenBucket}
+	rule := func(name string, counts func(core.Request, core.Outcome) bool, windows ...time.Duration) core.Rule {
+		r := core.Rule{Name: name, Key: static("k"), Counts: counts}
+		for _, w := range windows {
+			r.Limits = append(r.Limits, bucket(10, w)...)
+		}
+		return r
 	}
+	long := rule("long", never, time.Hour)
 	for name, rules := range map[string][]core.Rule{
-		"the last of two": {
-			{Name: "short", Key: static("k"), Limits: []core.Limit{bucket(10 * time.Millisecond), bucket(20 * time.Millisecond)}},
-			{Name: "long", Key: static("k"), Limits: []core.Limit{bucket(time.Hour)}, Counts: never},
-		},
-		"the first of two": {
-			{Name: "long", Key: static("k"), Limits: []core.Limit{bucket(time.Hour)}, Counts: never},
-			{Name: "short", Key: static("k"), Limits: []core.Limit{bucket(10 * time.Millisecond)}},
-		},
-		"the middle of three": {
-			{Name: "short", Key: static("k"), Limits: []core.Limit{bucket(10 * time.Millisecond), bucket(20 * time.Millisecond)}},
-			{Name: "long", Key: static("k"), Limits: []core.Limit{bucket(time.Hour)}, Counts: never},
-			{Name: "counts", Key: static("k"), Limits: []core.Limit{bucket(time.Second)}, Counts: always},
-		},
+		"the last of two":     {rule("short", nil, 10*time.Millisecond, 20*time.Millisecond), long},
+		"the first of two":    {long, rule("short", nil, 10*time.Millisecond)},
+		"the middle of three": {rule("short", nil, 10*time.Millisecond, 20*time.Millisecond), long, rule("counts", always, time.Second)},
 	} {
-		t.Run(name, func(t *testing.T) {
-			c := newClock()
-			l := newLimiter(t, core.Config{Rules: rules}, c)
-			r := &request{}
-			d := l.Check(r)
-			c.advance(time.Minute)
-			l.Settle(r, d, core.Outcome{Status: 200})
-			if got := left(t, l, "long", "k"); got != 10 {
-				t.Errorf("%d hits left after the refund, want 10", got)
-			}
-		})
-	}
-}
-
-// What is settled is settled once, whether by Settle or by Refund.
-func TestADecisionIsSettledOnce(t *testing.T) {
-	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: static("k"), Limits: []core.Limit{core.PerHour(10)}, Counts: never}}}, newClock())
-	r := &request{}
-	for range 5 {
-		l.Check(r)
-	}
-	d := l.Check(r)
-	l.Settle(r, d, core.Outcome{})
-	l.Settle(r, d, core.Outcome{})
-	if err := l.Adjust(t.Context(), d, 0); err != nil {
-		t.Error(err)
-	}
-	if got := left(t, l, "r", "k"); got != 5 {
-		t.Errorf("%d hits left, want 5", got)
-	}
-	d = l.Check(r)
-	if err := l.Adjust(t.Context(), d, 0); err != nil {
-		t.Error(err)
-	}
-	l.Settle(r, d, core.Outcome{})
-	if got := left(t, l, "r", "k"); got != 5 {
-		t.Errorf("%d hits left after a refund and Settle, want 5", got)
-	}
-}
-
-func TestACounterNamedTwiceIsChargedOnce(t *testing.T) {
-	l := twoRules(t, newClock())
-	a, b := core.Hit{Rule: "ip", Key: "k"}, core.Hit{Rule: "ip", Key: "j"}
-	for i, hits := range [][]core.Hit{{a, a}, {a, b, a}, {b, a, a}, {a, a, b, b}, {a, a, a}} {
-		before := left(t, l, "ip", "k")
-		if _, err := l.Take(t.Context(), 1, hits...); err != nil {
-			t.Fatal(err)
-		}
-		if got := left(t, l, "ip", "k"); got != before-1 {
-			t.Errorf("take %d of %v: %d hits left, want %d", i, hits, got, before-1)
+		c := newClock()
+		l := newLimiter(t, core.Config{Rules: rules}, c)
+		d := l.Check(&request{})
+		c.advance(time.Minute)
+		l.Settle(&request{}, d, core.Outcome{Status: 200})
+		if got := left(t, l, "long", "k"); got != 10 {
+			t.Errorf("%s: %d hits left after the refund, want 10", name, got)
 		}
 	}
 }
 
-// 1,000 requests at once reserve 10 and use 0 to 30. What is stored is what was used, and no more is
-// allowed than the estimates were wrong by.
+// Many requests at once reserve 10 hits and use 0 to 30. What is stored is what was used.
 func TestManyEstimatesAtOnce(t *testing.T) {
-	const quota, reserve, most = 3000, 10, 30
 	seed := rand.Uint64()
-	for _, algorithm := range []core.Algorithm{core.SlidingWindow, core.FixedWindow, core.TokenBucket} {
-		// peak is the most that have run at a time, from before the take to after the settlement.
-		var used, running, peak, worst atomic.Int64
-		l := newLimiter(t, core.Config{Rules: []core.Rule{{
-			Name: "r", Key: static("k"), Limits: []core.Limit{{Quota: quota, Window: time.Hour, Algorithm: algorithm}},
-			Cost: func(core.Request) (int64, error) {
-				raise(&peak, running.Add(1))
-				return reserve, nil
-			},
-		}}}, newClock())
+	for _, limit := range every {
+		limit.Quota = 5000
+		config := oneRule(limit)
+		config.Rules[0].Cost = costs(10)
+		l := newLimiter(t, config, newClock())
+		var used atomic.Int64
 		var wg sync.WaitGroup
-		for i := range 1000 {
+		for i := range 100 {
 			wg.Go(func() {
-				r := rand.New(rand.NewPCG(seed, uint64(i)))
+				actual := rand.New(rand.NewPCG(seed, uint64(i))).Int64N(31)
 				d := l.Check(&request{})
-				defer running.Add(-1)
-				if !d.Allowed {
-					return
+				if d.SetCost(actual) {
+					used.Add(actual)
 				}
-				actual := r.Int64N(most + 1)
-				d.SetCost(actual)
-				before := used.Add(actual) - actual
-				raise(&worst, before+actual-quota-peak.Load()*(most-reserve))
 				l.Settle(&request{}, d, core.Outcome{Status: 200})
 			})
 		}
 		wg.Wait()
-		if got, want := left(t, l, "r", "k"), max(0, quota-used.Load()); got != want {
-			t.Errorf("%v, seed %d: %d left, and %d of %d were used", algorithm, seed, got, used.Load(), quota)
-		}
-		// A request is denied while others have reserved what they do not use in the end.
-		if used.Load() < quota-peak.Load()*reserve {
-			t.Errorf("%v, seed %d: only %d were used", algorithm, seed, used.Load())
-		}
-		if worst.Load() > 0 {
-			t.Errorf("%v, seed %d: %d of %d were used, %d above the error of %d estimates", algorithm, seed, used.Load(), quota, worst.Load(), peak.Load())
+		if got, want := left(t, l, "r", "k"), limit.Quota-used.Load(); got != want || l.Stats().Allowed != 100 {
+			t.Errorf("%v, seed %d: %d left, and %d were used", limit, seed, got, used.Load())
 		}
 	}
 }
 
-// raise sets a number to n if it is lower.
-func raise(a *atomic.Int64, n int64) {
-	for was := a.Load(); n > was && !a.CompareAndSwap(was, n); was = a.Load() {
-	}
-}
-
-// Which rules SetCost settles: those with a Cost.
-func TestWhatSetCostSettles(t *testing.T) {
-	ten := func(core.Request) (int64, error) { return 10, nil }
+// SetCost and Adjust settle the rules with a Cost, and leave alone those that only count.
+func TestWhichRulesAHandlerSettles(t *testing.T) {
 	rule := func(name string, cost func(core.Request) (int64, error)) core.Rule {
 		return core.Rule{Name: name, Key: static("k"), Limits: []core.Limit{core.PerHour(100)}, Cost: cost}
 	}
+	skipped := rule("b", costs(10))
+	skipped.Key = fails(core.SkipRule)
 	for _, row := range []struct {
 		name   string
 		config core.Config
-		a, b   int64 // left after SetCost(25)
+		a, b   int64 // left after 25 hits
 		said   bool
 	}{
 		{"no cost", core.Config{Rules: []core.Rule{rule("a", nil), rule("b", nil)}}, 99, 99, false},
-		{"one rule's", core.Config{Rules: []core.Rule{rule("a", nil), rule("b", ten)}}, 99, 75, true},
-		{"both rules'", core.Config{Rules: []core.Rule{rule("a", ten), rule("b", ten)}}, 75, 75, true},
-		{"the hooks'", core.Config{Hooks: hooktest.Funcs{CostFunc: ten}, Rules: []core.Rule{rule("a", nil), rule("b", nil)}}, 90, 90, false},
-		{"the hooks' and a rule's", core.Config{Hooks: hooktest.Funcs{CostFunc: ten}, Rules: []core.Rule{rule("a", nil), rule("b", ten)}}, 90, 75, true},
-		{"an estimate of nothing", core.Config{Rules: []core.Rule{rule("a", nil), rule("b", func(core.Request) (int64, error) { return 0, nil })}}, 99, 75, true},
+		{"one rule's", core.Config{Rules: []core.Rule{rule("a", nil), rule("b", costs(10))}}, 99, 75, true},
+		{"both rules'", core.Config{Rules: []core.Rule{rule("a", costs(10)), rule("b", costs(10))}}, 75, 75, true},
+		{"a rule's that does not apply", core.Config{Rules: []core.Rule{rule("a", nil), skipped}}, 99, 100, false},
+		{"the hooks'", core.Config{Hooks: hooktest.Funcs{CostFunc: costs(10)}, Rules: []core.Rule{rule("a", nil), rule("b", nil)}}, 90, 90, false},
+		{"the hooks' and a rule's", core.Config{Hooks: hooktest.Funcs{CostFunc: costs(10)}, Rules: []core.Rule{rule("a", nil), rule("b", costs(10))}}, 90, 75, true},
+		{"an estimate of nothing", core.Config{Rules: []core.Rule{rule("a", nil), rule("b", costs(0))}}, 99, 75, true},
 	} {
-		l := newLimiter(t, row.config, newClock())
-		d := l.Check(&request{})
-		if said := d.SetCost(25); said != row.said || d.Estimated() != row.said {
-			t.Errorf("%s: SetCost %t, Estimated %t, want %t", row.name, said, d.Estimated(), row.said)
-		}
-		if d.NeedsOutcome() {
-			l.Settle(&request{}, d, core.Outcome{Status: 200})
-			l.Settle(&request{}, d, core.Outcome{Status: 200})
-		}
-		if a, b := left(t, l, "a", "k"), left(t, l, "b", "k"); a != row.a || b != row.b {
-			t.Errorf("%s: %d and %d left, want %d and %d", row.name, a, b, row.a, row.b)
+		for _, way := range []string{"SetCost", "Adjust", "Adjust after Settle"} {
+			l := newLimiter(t, row.config, newClock())
+			d := l.Check(&request{})
+			settle := func() {
+				if d.NeedsOutcome() != row.said || d.Estimated() != row.said {
+					t.Errorf("%s: NeedsOutcome %t, Estimated %t, want %t", row.name, d.NeedsOutcome(), d.Estimated(), row.said)
+				}
+				l.Settle(&request{}, d, core.Outcome{Status: 200})
+			}
+			if way == "Adjust after Settle" {
+				settle()
+			}
+			for _, cost := range []int64{-1, 7, 25} { // the last one counts
+				switch {
+				case way == "SetCost":
+					if said := d.SetCost(cost); said != (row.said && cost >= 0) {
+						t.Errorf("%s: SetCost(%d) is %t", row.name, cost, said)
+					}
+				case way == "Adjust" && cost >= 0 || cost == 25:
+					if err := l.Adjust(t.Context(), d, cost); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+			settle()
+			if a, b := left(t, l, "a", "k"), left(t, l, "b", "k"); a != row.a || b != row.b || d.SetCost(3) && row.said {
+				t.Errorf("%s, %s: %d and %d left, want %d and %d", row.name, way, a, b, row.a, row.b)
+			}
 		}
 	}
 }
 
 // What Counts and Clears decide comes before the cost.
 func TestSetCostBesideCountsAndClears(t *testing.T) {
-	cost := func(core.Request) (int64, error) { return 10, nil }
-	yes, no := func(core.Request, core.Outcome) bool { return true }, func(core.Request, core.Outcome) bool { return false }
 	l := newLimiter(t, core.Config{Rules: []core.Rule{
-		{Name: "returned", Key: static("k"), Limits: []core.Limit{core.PerHour(100)}, Cost: cost, Counts: no},
-		{Name: "cleared", Key: static("k"), Limits: []core.Limit{core.PerHour(100)}, Cost: cost, Clears: yes},
-		{Name: "kept", Key: static("k"), Limits: []core.Limit{core.PerHour(100)}, Cost: cost, Counts: yes},
+		{Name: "returned", Key: static("k"), Limits: []core.Limit{core.PerHour(100)}, Cost: costs(10), Counts: never},
+		{Name: "cleared", Key: static("k"), Limits: []core.Limit{core.PerHour(100)}, Cost: costs(10), Clears: always},
+		{Name: "kept", Key: static("k"), Limits: []core.Limit{core.PerHour(100)}, Cost: costs(10), Counts: always},
 	}}, newClock())
 	d := l.Check(&request{})
 	d.SetCost(30)
@@ -238,17 +455,110 @@ func TestSetCostBesideCountsAndClears(t *testing.T) {
 // httputil.ReverseProxy panics if the client hangs up: what the handler has said until then
 // was done. A handler that says less and panics may not have done its work.
 func TestAPanicChargesTheCostThatWasSetIfItIsMoreThanTheEstimate(t *testing.T) {
-	ten := func(core.Request) (int64, error) { return 10, nil }
-	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: static("k"), Limits: []core.Limit{core.PerHour(100)}, Cost: ten}}}, newClock())
+	config := oneRule(core.PerHour(100))
+	config.Rules[0].Cost = costs(10)
 	for cost, want := range map[int64]int64{25: 75, 10: 90, 3: 90, 0: 90} {
-		if err := l.Reset(t.Context(), core.Hit{Rule: "r", Key: "k"}); err != nil {
-			t.Fatal(err)
-		}
+		l := newLimiter(t, config, newClock())
 		d := l.Check(&request{})
 		d.SetCost(cost)
 		l.Settle(&request{}, d, core.Outcome{Status: 500, Panicked: true})
 		if got := left(t, l, "r", "k"); got != want {
 			t.Errorf("a cost of %d: %d left, want %d", cost, got, want)
+		}
+	}
+}
+
+// What Counts gives back is what the request was charged, whatever a handler says or does.
+func TestAHandlerThatSettlesBesideCounts(t *testing.T) {
+	for _, row := range []struct {
+		adjusts []int64
+		counts  bool
+		used    int64 // of the rule with Counts
+	}{
+		{[]int64{400}, false, 500},
+		{[]int64{400}, true, 900},
+		{[]int64{0}, false, 500},
+		{[]int64{0}, true, 500},
+		{[]int64{0, 300}, true, 500},
+	} {
+		asked := 0
+		l := newLimiter(t, core.Config{Rules: []core.Rule{
+			{Name: "r", Key: static("k"), Limits: []core.Limit{core.PerHour(1000)}, Cost: costs(100), Counts: func(core.Request, core.Outcome) bool { return row.counts }},
+			{Name: "f", Key: static("k"), Limits: []core.Limit{core.PerHour(1000)}, Clears: func(core.Request, core.Outcome) bool { asked++; return true }},
+		}}, newClock())
+		if _, err := l.Take(t.Context(), 500, core.Hit{Rule: "r", Key: "k"}); err != nil {
+			t.Fatal(err)
+		}
+		d := l.Check(&request{})
+		for _, cost := range row.adjusts {
+			if err := l.Adjust(t.Context(), d, cost); err != nil {
+				t.Error(err)
+			}
+		}
+		l.Settle(&request{}, d, core.Outcome{Status: 200})
+		if got := 1000 - left(t, l, "r", "k"); got != row.used || asked != 1 {
+			t.Errorf("adjusted to %d, counts %t: %d are used, want %d; Clears was asked %d times", row.adjusts, row.counts, got, row.used, asked)
+		}
+	}
+}
+
+// A store is never told to charge more than MaxQuota.
+func TestACostAboveMaxQuotaMeansMaxQuota(t *testing.T) {
+	for name, set := range map[string]func(l *core.Limiter, d core.Decision) error{
+		"SetCost": func(_ *core.Limiter, d core.Decision) error { d.SetCost(math.MaxInt64); return nil },
+		"Adjust":  func(l *core.Limiter, d core.Decision) error { return l.Adjust(t.Context(), d, core.MaxQuota+1) },
+		"Adjust after Settle": func(l *core.Limiter, d core.Decision) error {
+			l.Settle(&request{}, d, core.Outcome{Status: 200})
+			return l.Adjust(t.Context(), d, math.MaxInt64)
+		},
+	} {
+		var charged []int64
+		config := oneRule(core.PerHour(100))
+		config.Rules[0].Cost = costs(10)
+		config.Store = aroundMemory(func(ctx context.Context, c core.Counters, b *core.Batch) error {
+			if b.Op == core.OpCharge {
+				charged = append(charged, b.Items[0].Cost)
+			}
+			return c.Do(ctx, b)
+		})
+		l := newLimiter(t, config, nil)
+		d := l.Check(&request{})
+		if err := set(l, d); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		l.Settle(&request{}, d, core.Outcome{Status: 200})
+		if !slices.Equal(charged, []int64{core.MaxQuota - 10}) {
+			t.Errorf("%s: the store charges %v, want %d", name, charged, int64(core.MaxQuota-10))
+		}
+	}
+}
+
+// Only a charged request of a rule with Counts, Clears or Cost needs the outcome.
+func TestWhichDecisionsNeedTheOutcome(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		rule   core.Rule
+		method string
+		want   bool
+	}{
+		{"no rule has a function", core.Rule{}, "GET", false},
+		{"Counts", core.Rule{Counts: always}, "GET", true},
+		{"Clears", core.Rule{Clears: always}, "GET", true},
+		{"Cost", core.Rule{Cost: costs(1)}, "GET", true},
+		{"an estimate of 0", core.Rule{Cost: costs(0)}, "GET", true},
+		{"a rule that is not for the request", core.Rule{Counts: always, Clears: always, Cost: costs(1)}, "", false},
+	} {
+		get := row.rule
+		get.Name, get.Key, get.Limits = "get", methodKey("GET"), []core.Limit{core.PerMinute(1)}
+		all := numbered(1)[0]
+		for _, rules := range [][]core.Rule{{get, all}, {all, get}, {get}} {
+			l := newLimiter(t, core.Config{Rules: rules}, newClock())
+			if d := l.Check(&request{method: row.method}); d.NeedsOutcome() != row.want {
+				t.Errorf("%s, %d rules: %t", row.name, len(rules), d.NeedsOutcome())
+			}
+			if d := l.Check(&request{method: "GET"}); !d.Allowed && d.NeedsOutcome() {
+				t.Errorf("%s: a denied request needs the outcome", row.name)
+			}
 		}
 	}
 }
@@ -265,123 +575,4 @@ func ExampleDecision_SetCost() {
 	d, _ = limiter.Peek(context.Background(), 0, core.Hit{Rule: "words", Key: "alice"})
 	fmt.Println(d.Remaining)
 	// Output: 660
-}
-
-// Adjust on the decision of a request settles what SetCost settles, and no rule that only counts.
-func TestAdjustOfARequestLeavesRulesThatCountAlone(t *testing.T) {
-	cost := func(core.Request) (int64, error) { return 10, nil }
-	skip := func(dst []byte, _ core.Request) ([]byte, error) { return dst, core.SkipRule }
-	count := core.Rule{Name: "count", Key: static("k"), Limits: []core.Limit{core.PerHour(1000)}}
-	weigh := core.Rule{Name: "weigh", Key: static("k"), Limits: []core.Limit{core.PerHour(1000)}, Cost: cost}
-	skipped := weigh
-	skipped.Key = skip
-	for name, row := range map[string]struct {
-		rules []core.Rule
-		weigh int64 // left
-	}{
-		"one of two rules weighs":      {[]core.Rule{count, weigh}, 600},
-		"the rule that weighs is left": {[]core.Rule{count, skipped}, 1000},
-		"no rule weighs":               {[]core.Rule{count}, -1},
-	} {
-		for _, settled := range []bool{false, true} {
-			l := newLimiter(t, core.Config{Rules: row.rules}, newClock())
-			d := l.Check(&request{})
-			settle := func() {
-				if d.NeedsOutcome() {
-					l.Settle(&request{}, d, core.Outcome{Status: 200})
-				}
-			}
-			if settled {
-				settle()
-			}
-			for range 2 {
-				if err := l.Adjust(t.Context(), d, 400); err != nil {
-					t.Error(err)
-				}
-			}
-			settle()
-			if got := left(t, l, "count", "k"); got != 999 {
-				t.Errorf("%s, settled %t: %d are left of the rule that counts, want 999", name, settled, got)
-			}
-			if row.weigh >= 0 {
-				if got := left(t, l, "weigh", "k"); got != row.weigh {
-					t.Errorf("%s, settled %t: %d are left of the rule that weighs, want %d", name, settled, got, row.weigh)
-				}
-			}
-		}
-	}
-}
-
-// What Counts gives back is what the request was charged, whatever a handler says or does.
-func TestAHandlerThatSettlesBesideCounts(t *testing.T) {
-	for name, row := range map[string]struct {
-		handler func(l *core.Limiter, d core.Decision) error
-		counts  bool
-		used    int64 // of the rule with Counts
-		clears  int   // how often Clears is asked
-	}{
-		"more":                    {func(l *core.Limiter, d core.Decision) error { return l.Adjust(t.Context(), d, 400) }, false, 500, 1},
-		"more, and it counts":     {func(l *core.Limiter, d core.Decision) error { return l.Adjust(t.Context(), d, 400) }, true, 900, 1},
-		"a refund":                {func(l *core.Limiter, d core.Decision) error { return l.Adjust(t.Context(), d, 0) }, false, 500, 1},
-		"a refund, and it counts": {func(l *core.Limiter, d core.Decision) error { return l.Adjust(t.Context(), d, 0) }, true, 500, 1},
-		"a refund, then a cost": {func(l *core.Limiter, d core.Decision) error {
-			err := l.Adjust(t.Context(), d, 0)
-			d.SetCost(300)
-			return err
-		}, true, 500, 1},
-		"a refund and an adjustment": {func(l *core.Limiter, d core.Decision) error {
-			return errors.Join(l.Adjust(t.Context(), d, 0), l.Adjust(t.Context(), d, 300))
-		}, true, 500, 1},
-	} {
-		asked := 0
-		l := newLimiter(t, core.Config{Rules: []core.Rule{
-			{Name: "r", Key: static("k"), Limits: []core.Limit{core.PerHour(1000)}, Cost: func(core.Request) (int64, error) { return 100, nil }, Counts: func(core.Request, core.Outcome) bool { return row.counts }},
-			{Name: "f", Key: static("k"), Limits: []core.Limit{core.PerHour(1000)}, Clears: func(core.Request, core.Outcome) bool { asked++; return true }},
-		}}, newClock())
-		if _, err := l.Take(t.Context(), 500, core.Hit{Rule: "r", Key: "k"}); err != nil {
-			t.Fatal(err)
-		}
-		d := l.Check(&request{})
-		if err := row.handler(l, d); err != nil {
-			t.Error(err)
-		}
-		l.Settle(&request{}, d, core.Outcome{Status: 200})
-		if got := 1000 - left(t, l, "r", "k"); got != row.used || asked != row.clears {
-			t.Errorf("%s: %d are used, want %d; Clears was asked %d times, want %d", name, got, row.used, asked, row.clears)
-		}
-	}
-}
-
-// A store is never told to charge more than MaxQuota.
-func TestACostAboveMaxQuotaMeansMaxQuota(t *testing.T) {
-	for _, cost := range []int64{core.MaxQuota, core.MaxQuota + 1, math.MaxInt64} {
-		for name, set := range map[string]func(l *core.Limiter, d core.Decision) error{
-			"SetCost": func(l *core.Limiter, d core.Decision) error {
-				d.SetCost(cost)
-				l.Settle(&request{}, d, core.Outcome{Status: 200})
-				return nil
-			},
-			"Adjust": func(l *core.Limiter, d core.Decision) error {
-				err := l.Adjust(t.Context(), d, cost)
-				l.Settle(&request{}, d, core.Outcome{Status: 200})
-				return err
-			},
-			"Adjust after Settle": func(l *core.Limiter, d core.Decision) error {
-				l.Settle(&request{}, d, core.Outcome{Status: 200})
-				return l.Adjust(t.Context(), d, cost)
-			},
-		} {
-			s := newFaulty()
-			l := newLimiter(t, core.Config{Name: "l", Store: s, Rules: []core.Rule{{
-				Name: "r", Key: static("k"), Limits: []core.Limit{core.PerHour(100)}, Cost: func(core.Request) (int64, error) { return 10, nil },
-			}}}, nil)
-			d := l.Check(&request{})
-			if err := set(l, d); err != nil {
-				t.Errorf("%s(%d): %v", name, cost, err)
-			}
-			if len(s.charged) != 1 || s.charged[0] != core.MaxQuota-10 {
-				t.Errorf("%s(%d): the store charges %v, want %d", name, cost, s.charged, int64(core.MaxQuota-10))
-			}
-		}
-	}
 }

@@ -16,30 +16,25 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// asked is a Memory that counts its takes and peeks, and calls before first.
+// asked is a Memory that counts its takes, and calls before and after with each.
 type asked struct {
 	around
-	takes, peeks atomic.Int64
-	before       func(b *core.Batch)
-	after        func(ctx context.Context, b *core.Batch)
-	fail         func(ctx context.Context) error
+	takes  atomic.Int64
+	before func(b *core.Batch)
+	after  func(ctx context.Context, b *core.Batch)
 }
 
 func newAsked() *asked {
 	s := new(asked)
-	s.around = around{core.Must(core.NewMemory(core.MemoryConfig{})), s.ask}
+	s.around = around{Store: core.Must(core.NewMemory(core.MemoryConfig{})), do: s.ask}
 	return s
 }
 
 func (s *asked) ask(ctx context.Context, c core.Counters, b *core.Batch) error {
-	switch b.Op {
-	case core.OpPeek:
-		s.peeks.Add(1)
-	case core.OpTake:
-		s.takes.Add(1)
-	default:
+	if b.Op != core.OpTake {
 		return c.Do(ctx, b)
 	}
+	s.takes.Add(1)
 	if s.before != nil {
 		s.before(b)
 	}
@@ -47,20 +42,18 @@ func (s *asked) ask(ctx context.Context, c core.Counters, b *core.Batch) error {
 	if s.after != nil {
 		s.after(ctx, b)
 	}
-	if err == nil && s.fail != nil {
-		err = s.fail(ctx)
-	}
 	return err
 }
 
-// perMilli is a limit of one hit each millisecond.
-var perMilli = core.Limit{Quota: 1000, Window: time.Second, Algorithm: core.TokenBucket, Burst: 1}
-
 // patient is a configuration of one rule for the key "k", whose requests wait.
 func patient(wait time.Duration, limits ...core.Limit) core.Config {
-	return core.Config{MaxWait: wait, MaxWaiters: 20_000,
-		Rules: []core.Rule{{Name: "r", Key: static("k"), Limits: limits}}}
+	c := oneRule(limits...)
+	c.MaxWait, c.MaxWaiters = wait, 20_000
+	return c
 }
+
+// waitedFor is the key of a patient configuration.
+var waitedFor = core.Hit{Rule: "r", Key: "k"}
 
 // ended is how a request ended.
 type ended struct {
@@ -129,18 +122,17 @@ func (c *crowd) inOrder(t *testing.T, n int) {
 	}
 }
 
-// A thousand requests come one after the other. Each is allowed at its instant. Another one
-// comes at each instant at which a hit is there; a lock would let it in before those that wait.
+// Requests come one after the other, and each is allowed at its instant. Another one comes at each
+// instant at which a hit is there: it does not overtake those that wait.
 func TestRequestsWaitInOrderAndAreAllowedAtTheirInstants(t *testing.T) {
+	perMilli := core.Limit{Quota: 1000, Window: time.Second, Algorithm: core.TokenBucket, Burst: 1}
 	for name, ask := range map[string]func(*core.Limiter) (core.Decision, error){
 		"Check": func(l *core.Limiter) (core.Decision, error) { return l.Check(&request{}), nil },
-		"Wait": func(l *core.Limiter) (core.Decision, error) {
-			return l.Wait(context.Background(), 1, core.Hit{Rule: "r", Key: "k"})
-		},
+		"Wait":  func(l *core.Limiter) (core.Decision, error) { return l.Wait(context.Background(), 1, waitedFor) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				const waiting, late = 1000, 300
+				const waiting, late = 200, 100
 				l, c := newLimiter(t, patient(time.Minute, perMilli), nil), newCrowd()
 				for i := range waiting {
 					c.come(i, func() (core.Decision, error) { return ask(l) })
@@ -156,11 +148,9 @@ func TestRequestsWaitInOrderAndAreAllowedAtTheirInstants(t *testing.T) {
 				synctest.Wait()
 				c.inOrder(t, waiting+late)
 				for i := range waiting + late {
-					if want := time.Duration(i) * time.Millisecond; c.at(i) != want {
-						t.Fatalf("request %d was allowed at %v, want %v", i, c.at(i), want)
-					}
-					if d, _ := c.of(i); i < waiting && d.Waited() != time.Duration(i)*time.Millisecond || d.err != nil {
-						t.Fatalf("request %d: waited %v, %v", i, d.Waited(), d.err)
+					d, _ := c.of(i)
+					if want := time.Duration(i) * time.Millisecond; d.at != want || i < waiting && d.Waited() != want || d.err != nil {
+						t.Fatalf("request %d was allowed at %v after %v, want %v: %v", i, d.at, d.Waited(), want, d.err)
 					}
 				}
 				if s := l.Stats(); s.Allowed != waiting+late || s.Waited != waiting+late-1 || s.Waiting != 0 || s.Denied != 0 {
@@ -169,63 +159,6 @@ func TestRequestsWaitInOrderAndAreAllowedAtTheirInstants(t *testing.T) {
 			})
 		})
 	}
-}
-
-// With each algorithm, requests are allowed in order, and none is allowed later than the
-// limit allows: a request by itself, a microsecond before, would be denied.
-func TestRequestsWaitForEachAlgorithm(t *testing.T) {
-	for _, limit := range []core.Limit{
-		core.PerSecond(5),
-		{Quota: 5, Window: time.Second, Algorithm: core.FixedWindow},
-		{Quota: 5, Window: time.Second, Algorithm: core.BucketedWindow, Precision: 100 * time.Millisecond},
-		{Quota: 5, Window: time.Second, Algorithm: core.SlidingLog},
-		{Quota: 5, Window: time.Second, Algorithm: core.TokenBucket, Burst: 2},
-		{Quota: 5, Window: time.Second, Algorithm: core.FixedWindow, Lockout: core.Lockout{First: time.Second, Factor: 2, Max: 4 * time.Second, Decay: time.Hour}},
-	} {
-		t.Run(limit.String(), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := newAsked()
-				config := patient(time.Minute, limit)
-				config.Store = s
-				l, c := newLimiter(t, config, nil), newCrowd()
-				const requests = 18
-				for i := range requests {
-					c.come(i, func() (core.Decision, error) { return l.Check(&request{}), nil })
-				}
-				time.Sleep(time.Minute)
-				synctest.Wait()
-				c.inOrder(t, requests)
-				if takes := s.takes.Load(); takes > 2*requests {
-					t.Errorf("%d takes for %d requests", takes, requests)
-				}
-				for i := range requests {
-					if want := earliest(t, limit, c, i); c.at(i) != want {
-						t.Errorf("request %d was allowed at %v, could have been at %v", i, c.at(i), want)
-					}
-				}
-			})
-		})
-	}
-}
-
-// earliest returns when request i could have been allowed after those before it.
-func earliest(t *testing.T, limit core.Limit, c *crowd, i int) time.Duration {
-	t.Helper()
-	clock := &clock{now: c.begun}
-	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Limits: []core.Limit{limit}}}}, clock)
-	var now time.Duration
-	for before := range i {
-		clock.advance(c.at(before) - now)
-		now = c.at(before)
-		if d, err := l.Take(t.Context(), 1, core.Hit{Rule: "r"}); err != nil || !d.Allowed {
-			t.Fatalf("request %d, allowed at %v: %v, %v", before, now, d, err)
-		}
-	}
-	d, err := l.Peek(t.Context(), 1, core.Hit{Rule: "r"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return now + d.RetryAfter
 }
 
 // Workers that come again as soon as they are allowed ask the store at most about twice as often
@@ -238,33 +171,28 @@ func TestAHerdOfWorkersTakesAsOftenAsItIsAllowed(t *testing.T) {
 		l := newLimiter(t, config, nil)
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
-		allowed := make(chan int)
+		var allowed atomic.Int64
+		var workers sync.WaitGroup
 		for range 8 {
-			go func() {
-				n := 0
-				for ; ; n++ {
-					if _, err := l.Wait(ctx, 1, core.Hit{Rule: "r", Key: "k"}); err != nil {
-						break
+			workers.Go(func() {
+				for {
+					if _, err := l.Wait(ctx, 1, waitedFor); err != nil {
+						return
 					}
+					allowed.Add(1)
 				}
-				allowed <- n
-			}()
+			})
 		}
-		total := 0
-		for range 8 {
-			total += <-allowed
-		}
-		// When the first quota has run out, all workers may be denied before one of them stands
-		// in line. In the last second a wait may be too long, and the store is asked for it.
-		if takes, peeks := s.takes.Load(), s.peeks.Load(); total < 190 || float64(takes) > 2.1*float64(total) || peeks > 16 {
-			t.Errorf("%d allowed, %d takes, %d peeks", total, takes, peeks)
+		workers.Wait()
+		if n, takes := allowed.Load(), s.takes.Load(); n < 190 || float64(takes) > 2.1*float64(n) {
+			t.Errorf("%d allowed, %d takes", n, takes)
 		}
 	})
 }
 
 func TestAWaitThatIsTooLongIsDeniedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, c := newLimiter(t, patient(2500*time.Millisecond, core.Limit{Quota: 10, Window: time.Second, Algorithm: core.FixedWindow}), nil), newCrowd()
+		l, c := newLimiter(t, patient(2500*time.Millisecond, fixed(10, time.Second)), nil), newCrowd()
 		for i := range 35 {
 			c.come(i, func() (core.Decision, error) { return l.Check(&request{}), nil })
 		}
@@ -277,20 +205,106 @@ func TestAWaitThatIsTooLongIsDeniedAtOnce(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 2900*time.Millisecond)
 		defer cancel()
-		d, err := l.Wait(ctx, 1, core.Hit{Rule: "r", Key: "k"})
-		if !errors.Is(err, core.ErrWaitTooLong) || d.Allowed || time.Since(c.begun) != 0 {
+		if d, err := l.Wait(ctx, 1, waitedFor); !errors.Is(err, core.ErrWaitTooLong) || d.Allowed || time.Since(c.begun) != 0 {
 			t.Errorf("a context that ends first: %v, %v", d, err)
 		}
-		if d, err := l.Wait(t.Context(), 11, core.Hit{Rule: "r", Key: "k"}); !errors.Is(err, core.ErrWaitTooLong) || d.RetryAfter != core.Never || time.Since(c.begun) != 0 {
+		if d, err := l.Wait(t.Context(), 11, waitedFor); !errors.Is(err, core.ErrWaitTooLong) || d.RetryAfter != core.Never || time.Since(c.begun) != 0 {
 			t.Errorf("a cost above the quota: %v, %v", d, err)
 		}
 		time.Sleep(3 * time.Second)
 		synctest.Wait()
-		c2 := c.allowed()
-		if len(c2) != 30 || c.at(29) != 2*time.Second || c.at(19) != time.Second {
-			t.Errorf("%d allowed, the last at %v", len(c2), c.at(29))
+		if n := len(c.allowed()); n != 30 || c.at(29) != 2*time.Second || c.at(19) != time.Second {
+			t.Errorf("%d allowed, the last at %v", n, c.at(29))
 		}
 	})
+}
+
+// A request waits in vain if its key is blocked meanwhile. It is denied when its time is over. The
+// decision names the key that it has waited for, and a lower bound of the rest of the wait.
+func TestARequestIsDeniedWhenItsTimeIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, c := newLimiter(t, core.Config{MaxWait: 1500 * time.Millisecond, Rules: []core.Rule{
+			{Name: "open", Key: static("k"), Limits: []core.Limit{core.PerSecond(9)}},
+			{Name: "busy", Key: static("k"), Limits: []core.Limit{fixed(4, time.Second)}},
+			{Name: "last", Key: static("k"), Limits: []core.Limit{core.PerSecond(9)}},
+		}}, nil), newCrowd()
+		busy := core.Hit{Rule: "busy", Key: "k"}
+		if d, err := l.Take(t.Context(), 4, busy); err != nil || !d.Allowed {
+			t.Fatal(d, err)
+		}
+		c.come(0, func() (core.Decision, error) { return l.Wait(t.Context(), 4, busy) })
+		leaves, leave := context.WithCancel(t.Context())
+		ends, end := context.WithTimeout(t.Context(), time.Second)
+		defer end()
+		for i, ctx := range []context.Context{t.Context(), leaves, ends} {
+			c.come(1+i, func() (core.Decision, error) { return l.Check(&request{ctx: ctx}), nil })
+		}
+		if err := l.Block(t.Context(), 5*time.Second, busy); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(500 * time.Millisecond)
+		leave()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		for i, want := range []struct {
+			at     time.Duration
+			reason core.Reason
+			err    error
+		}{{1500 * time.Millisecond, core.ReasonOverLimit, nil}, {500 * time.Millisecond, core.ReasonCanceled, context.Canceled}, {time.Second, core.ReasonOverLimit, context.DeadlineExceeded}} {
+			d, _ := c.of(1 + i)
+			if d.Allowed || d.Reason != want.reason || !errors.Is(d.Err, want.err) || d.at != want.at || d.Waited() != want.at || d.Rule() != "busy" || d.RetryAfter != 5*time.Second-want.at {
+				t.Errorf("request %d at %v: %v, %v, rule %q, waited %v, retry after %v", 1+i, d.at, d.Reason, d.Err, d.Rule(), d.Waited(), d.RetryAfter)
+			}
+		}
+		if d, _ := c.of(0); !d.Allowed || d.at != 5*time.Second {
+			t.Errorf("the head: %v at %v", d.Decision, d.at)
+		}
+	})
+}
+
+// A request that is denied in line is told a lower bound of the wait: until the head asks, and
+// then the windows that the hits before it need. The store is not asked.
+func TestTheWaitBehindOthersIsReckoned(t *testing.T) {
+	tenth := core.Limit{Quota: 10, Window: time.Second, Algorithm: core.TokenBucket} // a hit every 100 ms
+	burst := core.Limit{Quota: 20, Window: time.Second, Algorithm: core.TokenBucket, Burst: 10}
+	window := fixed(10, time.Second)
+	for _, row := range []struct {
+		name   string
+		limits []core.Limit
+		ahead  []int64 // the costs of those before it
+		cost   int64
+		want   time.Duration
+	}{
+		{"one before it", []core.Limit{tenth}, []int64{1}, 1, 200 * time.Millisecond},
+		{"several hits", []core.Limit{tenth}, []int64{6}, 3, 900 * time.Millisecond},
+		{"more than the burst", []core.Limit{burst}, []int64{10, 10}, 4, 1200 * time.Millisecond},
+		{"in the same window", []core.Limit{window}, []int64{1, 8}, 1, time.Second},
+		{"in the next window", []core.Limit{window}, []int64{1, 9}, 1, 2 * time.Second},
+		{"the longer one of two", []core.Limit{tenth, window}, []int64{1, 1, 1}, 1, 1300 * time.Millisecond},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newAsked()
+				config := patient(0, row.limits...)
+				config.Store = s
+				l, c := newLimiter(t, config, nil), newCrowd()
+				if d, err := l.Take(t.Context(), 10, waitedFor); err != nil || !d.Allowed {
+					t.Fatal(d, err)
+				}
+				for i, cost := range row.ahead {
+					c.come(i, func() (core.Decision, error) { return l.Wait(t.Context(), cost, waitedFor) })
+				}
+				takes := s.takes.Load()
+				short, end := context.WithTimeout(t.Context(), 10*time.Millisecond)
+				defer end()
+				d, err := l.Wait(short, row.cost, waitedFor)
+				if !errors.Is(err, core.ErrWaitTooLong) || d.RetryAfter != row.want || d.Waited() != 0 || d.Remaining != 0 || s.takes.Load() != takes {
+					t.Errorf("%v, %v: a wait of %v after %v and %d takes, want %v at once", d, err, d.RetryAfter, d.Waited(), s.takes.Load()-takes, row.want)
+				}
+				time.Sleep(time.Minute)
+			})
+		})
+	}
 }
 
 func TestALineIsBounded(t *testing.T) {
@@ -303,9 +317,10 @@ func TestALineIsBounded(t *testing.T) {
 			c.come(i, func() (core.Decision, error) { return l.Check(&request{method: key}), nil })
 		}
 		for i := range 200 { // of each key one is allowed and one waits
-			come(i, strconv.Itoa(i/2))
+			if come(i, strconv.Itoa(i/2)); i == 1 {
+				come(200, "0") // the line of its key is full
+			}
 		}
-		come(200, "0")     // the line of its key is full
 		come(201, "other") // allowed
 		come(202, "other") // the limiter's lines are full
 		for _, i := range []int{200, 202} {
@@ -347,31 +362,28 @@ func TestARequestThatGoesAwayIsChargedNothing(t *testing.T) {
 				if i%2 == 1 {
 					return l.Check(&request{ctx: ctx}), nil
 				}
-				return l.Wait(ctx, 1, core.Hit{Rule: "r", Key: "k"})
+				return l.Wait(ctx, 1, waitedFor)
 			})
 		}
-		asks := s.takes.Load() + s.peeks.Load()
+		takes := s.takes.Load()
 		cancels[1]() // the head, a Check
 		cancels[4]() // in the line, a Wait
 		synctest.Wait()
-		if d, _ := c.of(1); c.at(1) != 0 || d.Allowed || d.Reason != core.ReasonCanceled || !errors.Is(d.Err, context.Canceled) || d.Key() != "k" {
+		if d, _ := c.of(1); d.at != 0 || d.Allowed || d.Reason != core.ReasonCanceled || !errors.Is(d.Err, context.Canceled) {
 			t.Errorf("a Check whose client has gone: %v, %v", d, d.Err)
 		}
 		if d, _ := c.of(4); !errors.Is(d.err, context.Canceled) || errors.Is(d.err, core.ErrWaitTooLong) {
 			t.Errorf("a Wait whose context was canceled: %v", d.err)
 		}
-		if got := s.takes.Load() + s.peeks.Load(); got != asks+1 { // by the next head
-			t.Errorf("the store was asked %d times because clients went away", got-asks)
+		if got := s.takes.Load(); got != takes+1 { // by the next head
+			t.Errorf("the store was asked %d times because clients went away", got-takes)
 		}
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		if got := fmt.Sprint(c.allowed()); got != "[0 2 3 5]" {
-			t.Errorf("allowed %s", got)
+		if got := fmt.Sprint(c.allowed()); got != "[0 2 3 5]" || c.at(5) > 6*time.Second {
+			t.Errorf("allowed %s, the last at %v", got, c.at(5))
 		}
-		if c.at(5) > 6*time.Second {
-			t.Errorf("the last was allowed at %v", c.at(5))
-		}
-		if d, _ := l.Peek(t.Context(), 1, core.Hit{Rule: "r", Key: "k"}); !d.Allowed {
+		if d, _ := l.Peek(t.Context(), 1, waitedFor); !d.Allowed {
 			t.Errorf("charged: %v", d)
 		}
 		for _, cancel := range cancels {
@@ -380,175 +392,139 @@ func TestARequestThatGoesAwayIsChargedNothing(t *testing.T) {
 	})
 }
 
-func TestWaitsAreConfigured(t *testing.T) {
-	for want, change := range map[string]func(*core.Config){
-		"MaxWait: -1ns: must be from 0 to 366 days":                                                                                          func(c *core.Config) { c.MaxWait = -1 },
-		"Rules[0] (\"r\").MaxWait: 8785h0m0s: must be from 0 to 366 days":                                                                    func(c *core.Config) { c.Rules[0].MaxWait = core.MaxWindow + time.Hour },
-		"MaxWait: 2ns: must be 0, or from 1ms to 366 days: a number without a unit counts nanoseconds, so write 2*time.Second for 2 seconds": func(c *core.Config) { c.MaxWait = 2 },
-		"MaxWaiters: -1: must be from 1 to 1000000, or 0 for 100":                                                                            func(c *core.Config) { c.MaxWaiters = -1 },
-		"MaxWaiters: 1000001: must be from 1 to 1000000, or 0 for 100":                                                                       func(c *core.Config) { c.MaxWaiters = 1_000_001 },
-	} {
-		config := patient(0, core.PerSecond(1))
-		change(&config)
-		if _, err := core.New(config); !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want %s", err, want)
-		}
-	}
-	for _, d := range []time.Duration{0, core.MinWindow, core.MaxWindow} {
-		if _, err := core.New(patient(d, core.PerSecond(1))); err != nil {
-			t.Errorf("%v: %v", d, err)
-		}
-	}
-}
-
-// A request stands in no line of a key that it charges nothing.
-func TestARequestThatCostsAKeyNothingDoesNotWaitForIt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		cost := func(r core.Request) (int64, error) { return int64(len(r.Method())), nil }
-		l, c := newLimiter(t, core.Config{MaxWait: time.Minute, Rules: []core.Rule{
-			{Name: "a", Key: static("k"), Limits: []core.Limit{core.PerSecond(1)}, Cost: cost},
-			{Name: "b", Key: static("k"), Limits: []core.Limit{core.PerSecond(9)}},
-		}}, nil), newCrowd()
-		for i, method := range []string{"1", "1", "", "1"} {
-			c.come(i, func() (core.Decision, error) { return l.Check(&request{method: method}), nil })
-		}
-		if d, done := c.of(2); !done || !d.Allowed || d.Waited() != 0 {
-			t.Errorf("%t, %v", done, d.Decision)
-		}
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		if got := len(c.allowed()); got != 4 {
-			t.Errorf("%d allowed, want 4", got)
-		}
-	})
-}
-
-// The decision on a request whose client has gone names the key that it has waited for.
-func TestAClientThatHasGoneHasWaitedForOneKey(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(t, core.Config{Rules: []core.Rule{
-			{Name: "open", Limits: []core.Limit{core.PerSecond(9)}},
-			{Name: "busy", Limits: []core.Limit{core.PerHour(1)}},
-			{Name: "last", Limits: []core.Limit{core.PerSecond(9)}},
-		}}, nil)
-		hits := []core.Hit{{Rule: "open", Key: "k"}, {Rule: "busy", Key: "k"}, {Rule: "last", Key: "k"}}
-		if _, err := l.Take(t.Context(), 1, hits...); err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		time.AfterFunc(time.Second, cancel)
-		d, err := l.Wait(ctx, 1, hits...)
-		if !errors.Is(err, context.Canceled) || d.Rule() != "busy" || d.Waited() != time.Second {
-			t.Errorf("%v, %v: of the rule %q after %v, want busy after 1s", d, err, d.Rule(), d.Waited())
-		}
-	})
-}
-
-// The time of a request that joins a line may be over before it sleeps: it is denied then, and
-// not when its turn comes.
-func TestTheTimeIsOverBeforeTheRequestSleeps(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		start := time.Now()
-		store := newAsked()
-		var joined atomic.Int64
-		config := patient(3*time.Second, core.Limit{Quota: 1, Window: time.Second, Algorithm: core.FixedWindow})
-		config.Store = store
-		config.Observer = observeFunc(func(string, []core.Rule) core.ObserverFuncs {
-			return core.ObserverFuncs{Queued: func(context.Context, int, int64) {
-				if joined.Add(1) == 2 {
-					time.Sleep(time.Minute)
-				}
-			}}
-		})
-		store.before = func(b *core.Batch) {
-			if b.Op == core.OpTake && time.Now().After(start) { // the head's second take
-				time.Sleep(time.Hour)
-			}
-		}
-		l, c := newLimiter(t, config, nil), newCrowd()
-		k := core.Hit{Rule: "r", Key: "k"}
-		if _, err := l.Take(t.Context(), 1, k); err != nil {
-			t.Fatal(err)
-		}
-		c.come(0, func() (core.Decision, error) { return l.Wait(t.Context(), 1, k) })
-		c.come(1, func() (core.Decision, error) { return l.Check(&request{}), nil })
-		time.Sleep(2 * time.Hour)
-		synctest.Wait()
-		if d, _ := c.of(1); d.at != time.Minute || d.Allowed {
-			t.Errorf("%v at %v, want a denial at 1m0s", d.Decision, d.at)
-		}
-	})
-}
-
-// What the line knows of the store is enough for a request whose time is long enough.
-func TestTheStoreIsNotAskedByRequestsThatHaveTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newAsked()
-		config := patient(0, core.Limit{Quota: 10, Window: time.Second, Algorithm: core.TokenBucket})
-		config.Store = s
-		l, c := newLimiter(t, config, nil), newCrowd()
-		k := core.Hit{Rule: "r", Key: "k"}
-		if _, err := l.Take(t.Context(), 10, k); err != nil {
-			t.Fatal(err)
-		}
-		c.come(0, func() (core.Decision, error) { return l.Wait(t.Context(), 8, k) })
-		for i, wait := range []time.Duration{1100 * time.Millisecond, 700 * time.Millisecond} { // all hits are back after a second
-			ctx, cancel := context.WithTimeout(t.Context(), wait)
-			defer cancel()
-			c.come(i+1, func() (core.Decision, error) { return l.Wait(ctx, 1, k) })
-			if got := s.peeks.Load(); got != 0 {
-				t.Errorf("request %d has asked the store", i+1)
-			}
-			time.Sleep(400 * time.Millisecond)
-		}
-		time.Sleep(time.Minute)
-		synctest.Wait()
-	})
-}
-
-// What a request in line would cost no longer counts after it has left.
+// The hits of a request that has left its line make nobody wait.
 func TestARequestThatLeavesTheLineShortensIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, c := newLimiter(t, patient(2500*time.Millisecond, core.Limit{Quota: 1, Window: time.Second, Algorithm: core.FixedWindow}), nil), newCrowd()
-		check := func() (core.Decision, error) { return l.Check(&request{}), nil }
-		l.Check(&request{})
-		c.come(0, check) // the head
+		l, c := newLimiter(t, patient(2500*time.Millisecond, fixed(1, time.Second)), nil), newCrowd()
 		ctx, cancel := context.WithCancel(t.Context())
-		c.come(1, func() (core.Decision, error) { return l.Check(&request{ctx: ctx}), nil })
+		for i, ctx := range []context.Context{t.Context(), t.Context(), ctx} {
+			c.come(i, func() (core.Decision, error) { return l.Check(&request{ctx: ctx}), nil })
+		}
 		cancel()
 		synctest.Wait()
-		c.come(2, check)
+		c.come(3, func() (core.Decision, error) { return l.Check(&request{}), nil })
 		time.Sleep(time.Minute)
-		if d, _ := c.of(2); !d.Allowed || d.at != 2*time.Second {
+		if d, _ := c.of(3); !d.Allowed || d.at != 2*time.Second {
 			t.Errorf("%v at %v, want it allowed at 2s", d.Decision, d.at)
 		}
 	})
 }
 
-// After hits came back, a line no longer says when its head meant to ask.
-func TestALineThatIsWokenForgetsWhenItsHeadWouldAsk(t *testing.T) {
+// A worker whose context has ended gets nothing, also if a hit is free.
+func TestAWaitWhoseContextHasEndedIsChargedNothing(t *testing.T) {
+	l := newLimiter(t, patient(time.Minute, core.PerSecond(1)), nil)
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	late, cancelLate := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
+	defer cancelLate()
+	for _, ctx := range []context.Context{canceled, late} {
+		d, err := l.Wait(ctx, 1, waitedFor)
+		if d.Allowed || d.Waited() != 0 || !errors.Is(err, ctx.Err()) || errors.Is(err, core.ErrWaitTooLong) != (ctx == late) || !strings.Contains(err.Error(), `rule "r"`) {
+			t.Errorf("%v, %v", d, err)
+		}
+	}
+	if d, err := l.Wait(t.Context(), 1, waitedFor); err != nil || d.Remaining != 0 {
+		t.Errorf("%v, %v", d, err)
+	}
+	if n := l.Stats().Waiting; n != 0 {
+		t.Errorf("%d wait", n)
+	}
+}
+
+func TestADryRunDoesNotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		config := patient(time.Minute, core.PerSecond(1))
+		config.DryRun = true
+		l := newLimiter(t, config, nil)
+		for range 3 {
+			if d := l.Check(&request{}); !d.Allowed || d.Waited() != 0 {
+				t.Errorf("%v", d)
+			}
+			if d, err := l.Wait(t.Context(), 1, waitedFor); !d.Allowed || d.Waited() != 0 || err != nil {
+				t.Errorf("%v, %v", d, err)
+			}
+		}
+	})
+}
+
+// A request asks again after a millisecond if the store denies it and names no wait.
+func TestAStoreThatNamesNoWaitIsAskedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newAsked()
+		store.after = func(_ context.Context, b *core.Batch) { b.Items[0].Results[0].RetryAfter = 0 }
+		config := patient(time.Minute, bucket(1, 10*time.Millisecond)...)
+		config.Store = store
+		l, c := newLimiter(t, config, nil), newCrowd()
+		for i := range 2 {
+			c.come(i, func() (core.Decision, error) { return l.Check(&request{}), nil })
+		}
+		time.Sleep(time.Second)
+		if d, _ := c.of(1); !d.Allowed || d.at != 10*time.Millisecond || store.takes.Load() != 12 {
+			t.Errorf("%v at %v after %d takes, want 12", d.Decision, d.at, store.takes.Load())
+		}
+	})
+}
+
+// A head whose store panics leaves the line to the next one.
+func TestAHeadThatPanicsLeavesTheLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newAsked()
-		config := patient(0, core.Limit{Quota: 1, Window: time.Minute, Algorithm: core.FixedWindow})
+		s.before = func(*core.Batch) {
+			if s.takes.Load() == 3 { // the first of a head
+				panic("the store")
+			}
+		}
+		config := patient(time.Minute, core.PerSecond(1))
 		config.Store = s
 		l, c := newLimiter(t, config, nil), newCrowd()
-		k := core.Hit{Rule: "r", Key: "k"}
-		d, err := l.Take(t.Context(), 1, k)
-		if err != nil {
-			t.Fatal(err)
+		panicked := 0
+		for i := range 4 {
+			c.come(i, func() (d core.Decision, err error) {
+				defer func() {
+					if recover() != nil {
+						panicked++
+					}
+				}()
+				return l.Check(&request{}), nil
+			})
 		}
-		c.come(0, func() (core.Decision, error) { return l.Wait(t.Context(), 1, k) })
-		s.before = func(*core.Batch) { time.Sleep(time.Second) } // the head asks again, and nobody knows the answer yet
-		if err := l.Adjust(t.Context(), d, 0); err != nil {
-			t.Fatal(err)
-		}
+		time.Sleep(time.Minute)
 		synctest.Wait()
-		ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second) // less than two windows
-		defer cancel()
-		c.come(1, func() (core.Decision, error) { return l.Wait(ctx, 1, k) })
-		time.Sleep(2 * time.Minute)
-		if d, _ := c.of(1); !d.Allowed {
-			t.Errorf("%v: %v", d.Decision, d.err)
+		if panicked != 1 || len(c.allowed()) != 3 || c.allowed()[1] != 2 || c.allowed()[2] != 3 || l.Stats().Waiting != 0 {
+			t.Errorf("%d panics, %v allowed, %+v", panicked, c.allowed(), l.Stats())
+		}
+	})
+}
+
+// The store fails while requests wait: each of them learns it at its turn, and the log says so.
+func TestRequestsInLineLearnThatTheStoreHasFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, log := newAsked(), &lines{}
+		config := patient(time.Minute, core.PerSecond(1))
+		config.Store, config.Log = s, log.logger()
+		l, c := newLimiter(t, config, nil), newCrowd()
+		for i := range 2 {
+			c.come(i, func() (core.Decision, error) { return l.Check(&request{}), nil })
+		}
+		c.come(2, func() (core.Decision, error) { return l.Wait(context.Background(), 1, waitedFor) })
+		if err := s.Store.(*core.Memory).Close(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		for _, i := range []int{1, 2} {
+			if d, _ := c.of(i); d.Reason != core.ReasonFailed || !errors.Is(d.Err, core.ErrClosed) || d.Waited() <= 0 {
+				t.Errorf("request %d: %v, %v", i, d, d.Err)
+			}
+		}
+		if d, _ := c.of(2); !errors.Is(d.err, core.ErrClosed) {
+			t.Errorf("Wait: %v", d.err)
+		}
+		if text := strings.Join(log.take(), "\n"); !strings.Contains(text, "operation=check") {
+			t.Errorf("the log has %q", text)
+		}
+		time.Sleep(time.Minute)
+		if _, err := l.Wait(t.Context(), 1, waitedFor); !errors.Is(err, core.ErrClosed) || !strings.Contains(strings.Join(log.take(), "\n"), "operation=wait") {
+			t.Errorf("%v", err)
 		}
 	})
 }
