@@ -24,7 +24,7 @@ func main() {
 		MaxWait: 500 * time.Millisecond,
 		Rules: []core.Rule{{
 			Name: "host", Key: httpclient.Host,
-			Limits: []core.Limit{{Quota: 2, Window: time.Minute, Algorithm: core.FixedWindow}},
+			Limits: []core.Limit{{Quota: 2, Window: time.Minute, Algorithm: core.SlidingLog}},
 		}},
 	}))
 	client := &http.Client{Transport: core.Must(httpclient.New(httpclient.Config{
