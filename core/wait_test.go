@@ -519,7 +519,7 @@ func TestRequestsInLineLearnThatTheStoreHasFailed(t *testing.T) {
 		if d, _ := c.of(2); !errors.Is(d.err, core.ErrClosed) {
 			t.Errorf("Wait: %v", d.err)
 		}
-		if text := strings.Join(log.take(), "\n"); !strings.Contains(text, "operation=check") {
+		if text := strings.Join(log.take(), "\n"); !strings.Contains(text, "the store failed") {
 			t.Errorf("the log has %q", text)
 		}
 		time.Sleep(time.Minute)
