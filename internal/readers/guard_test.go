@@ -1,73 +1,56 @@
 package readers_test
 
 import (
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/floodgate-go/floodgate/core"
-	"github.com/floodgate-go/floodgate/internal/readers/attack"
+	"github.com/floodgate-go/floodgate/internal/readers"
 	"github.com/floodgate-go/floodgate/login"
 )
 
-// Whatever an attacker sends, the name that a handler reads is the one that was
-// counted, or the request is refused.
-func TestAHandlerReadsTheNameThatWasCounted(t *testing.T) {
-	for _, s := range logins(attack.Guarded(t, attack.ByField("username"))) {
-		for _, a := range attack.All {
-			for _, chunked := range []bool{false, true} {
-				for range 10 { // frameworks go through maps in any order
-					if err := s.Try(attack.Request(a.Method, a.Query, a.ContentType, []byte(a.Body), chunked)); err != nil {
-						t.Errorf("%s: %v", a.Name, err)
-						break
-					}
-					if len(a.Body)+len(a.Query) > 10_000 {
-						break
-					}
-				}
-			}
-		}
-	}
+// Whatever an attacker sends, the value that a handler reads is the one that was counted,
+// or the request is refused.
+func TestAHandlerReadsTheValueThatWasCounted(t *testing.T) {
+	t.Run("net/http", netHTTP.Run)
+	t.Run("Gin", inGin.Run)
+	t.Run("Echo", inEcho.Run)
+	t.Run("Fiber", inFiber(false).Run)
+	t.Run("Fiber with streams", inFiber(true).Run)
 }
 
-// The last part of the path user[name] is the username for some handlers.
-func TestAHandlerReadsTheNestedNameThatWasCounted(t *testing.T) {
-	sites := nested(attack.Guarded(t, attack.ByField("user[name]")))
-	for _, r := range []struct{ method, query, contentType, body string }{
-		{"POST", "", attack.Form, "user[name]=decoy&name=victim"},
-		{"POST", "", attack.Form, "name=victim&user.name=decoy"},
-		{"POST", "", attack.Multipart, attack.Part("user[name]", "decoy") + attack.Part("Name", "victim") + attack.Part("name", "victim") + "--XX--\r\n"},
-		{"POST", "name=victim", attack.Form, "user[name]=decoy"},
-		{"GET", "name=victim", attack.Form, ""},
-		{"DELETE", "user[name]=decoy&name=victim", "", ""},
-	} {
-		for _, s := range sites {
-			if err := s.Try(attack.Request(r.method, r.query, r.contentType, []byte(r.body), false)); err != nil {
-				t.Errorf("%+v: %v", r, err)
-			}
-		}
-	}
+// logins are the sites with the field username.
+func logins(checker func(*readers.Site) core.Checker) []*readers.Site {
+	return slices.Concat(netHTTP.Sites(netNames, checker), inGin.Sites(ginNames, checker), inEcho.Sites(echoNames, checker), inFiber(false).Sites(fiberNames, checker))
 }
 
-// The attacks are real: without a guard, some handler reads the victim's name
-// from each of them.
+// notRead are the attacks from which no handler of today's versions reads the victim's name.
+var notRead = map[string]bool{
+	"brackets around the name": true, "YAML in braces behind dots": true, "two types, a form and a multipart form": true,
+	"a number that a float64 cannot tell from the next": true, "a number with a fraction": true,
+}
+
+// The attacks are real: without a guard, some handler reads the victim's name from each of
+// them.
 func TestTheAttacksAreReal(t *testing.T) {
-	all := logins(attack.Guarded(t, func(c *login.Config) {
+	all := logins(readers.Guarded(t, func(c *login.Config) {
 		c.AllowUnnamed = true
 		c.Sources = []core.KeyFunc{func(dst []byte, _ core.Request) ([]byte, error) { return dst, nil }}
 	}))
-	for _, a := range attack.All {
-		if strings.Contains(a.Name, "around the name") {
-			continue // no framework reads it today
+	for _, a := range readers.Attacks["username"] {
+		if notRead[a.Name] {
+			continue
 		}
-		if !isRead(all, attack.Request(a.Method, a.Query, a.ContentType, []byte(a.Body), false)) {
+		if !isRead(all, readers.Request(a.Method, a.Query, a.ContentType, []byte(a.Body), false)) {
 			t.Errorf("%s: no handler reads the victim's name", a.Name)
 		}
 	}
 }
 
 // isRead reports whether a handler reads the victim's name from a request.
-func isRead(all []*attack.Site, raw []byte) bool {
+func isRead(all []*readers.Site, raw []byte) bool {
 	for range 200 { // frameworks go through maps in any order
 		for _, s := range all {
 			_ = s.Try(raw)
@@ -79,38 +62,45 @@ func isRead(all []*attack.Site, raw []byte) bool {
 	return false
 }
 
-// Ordinary requests are counted and reach the handler.
-func TestOrdinaryRequestsReachTheHandler(t *testing.T) {
-	for _, s := range logins(attack.Guarded(t, attack.ByField("username"))) {
-		if !slices.Contains([]string{"net/http, PostFormValue", "Gin, PostForm", "Echo, PostFormValue", "Fiber, BodyParser"}, s.Name) {
-			continue
-		}
-		for _, r := range []struct{ query, contentType, body string }{
-			{"", attack.Form, "username=alice&password=x"},
-			{"next=%2Fhome&user=x", attack.Form + "; charset=utf-8", "password=x&username=+Alice+"},
-			{"", attack.Multipart, attack.Part("password", "x") + attack.Part("username", "alice") + "--XX--\r\n"},
-			{"", `multipart/form-data; boundary="XX"`, attack.Part("username", "alice") + "--XX--"},
-		} {
-			for _, chunked := range []bool{false, true} {
-				err := s.Try(attack.Request("POST", r.query, r.contentType, []byte(r.body), chunked))
-				if err != nil || login.Normalize(s.Read) != "alice" {
-					t.Errorf("%s: %+v: read %q, %v", s.Name, r, s.Read, err)
+// A handler of all methods answers GET with the page of the form. A client that asks for the
+// page with a username in the body must not get more guesses by that.
+func TestAskingForTheFormIsNoSuccess(t *testing.T) {
+	checker := func(*readers.Site) core.Checker {
+		guard := core.Must(login.NewGuard(login.Config{
+			Field: "username", Log: slog.New(slog.DiscardHandler), Attempts: core.PerMinute(1000),
+			Store: core.Must(core.NewMemory(core.MemoryConfig{Clock: readers.Frozen})),
+		}))
+		t.Cleanup(func() { _ = guard.Close() })
+		return guard
+	}
+	for _, s := range logins(checker) {
+		s.Form = true
+		guesses := 0
+		for i := range 100 {
+			for _, method := range []string{"POST", []string{"GET", "HEAD", "OPTIONS", "PUT"}[i%4]} {
+				s.Reached = false
+				s.Serve(readers.Request(method, "", readers.FormType, []byte("username=victim&password=guess"), false))
+				if s.Reached && method == "POST" {
+					guesses++
 				}
 			}
+		}
+		if guesses != 5 {
+			t.Errorf("%s: %d guesses are checked, want 5", s.Name, guesses)
 		}
 	}
 }
 
 func FuzzGuard(f *testing.F) {
-	for _, a := range attack.All {
+	for _, a := range readers.Attacks["username"] {
 		f.Add(a.Method, a.Query, a.ContentType, []byte(a.Body), false)
 	}
-	all := logins(attack.Guarded(f, attack.ByField("username")))
+	all := logins(readers.Guarded(f, readers.ByField("username")))
 	f.Fuzz(func(t *testing.T, method, query, contentType string, body []byte, chunked bool) {
 		if len(body) > 100_000 || len(query) > 100_000 {
 			return
 		}
-		raw := attack.Request(method, query, contentType, body, chunked)
+		raw := readers.Request(method, query, contentType, body, chunked)
 		for _, s := range all {
 			if err := s.Try(raw); err != nil {
 				t.Error(err)

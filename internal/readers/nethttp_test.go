@@ -1,5 +1,4 @@
-// Package nethttpreaders has the readers of net/http: see package readers.
-package nethttpreaders
+package readers_test
 
 import (
 	"encoding/json"
@@ -9,14 +8,13 @@ import (
 	"strconv"
 	"strings"
 
+	httplimit "github.com/floodgate-go/floodgate/adapters/nethttp"
+	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/internal/readers"
 )
 
-// ByField are the readers of each field.
-var ByField = map[string]map[string]func(*http.Request) string{"username": All, "user[name]": Nested, "name": Path, "mail": Mail}
-
-// All are the readers of the field username in net/http. Each reads the body once.
-var All = map[string]func(*http.Request) string{
+// netNames are the readers of the field username in net/http. Each reads the body once.
+var netNames = map[string]func(*http.Request) string{
 	"FormValue":     func(r *http.Request) string { return r.FormValue("username") },
 	"PostFormValue": func(r *http.Request) string { return r.PostFormValue("username") },
 	"Form": func(r *http.Request) string {
@@ -94,8 +92,8 @@ var All = map[string]func(*http.Request) string{
 	},
 }
 
-// Nested are the readers of the field user[name].
-var Nested = map[string]func(*http.Request) string{
+// netNested are the readers of the field user[name].
+var netNested = map[string]func(*http.Request) string{
 	"FormValue":     func(r *http.Request) string { return r.FormValue("user[name]") },
 	"PostFormValue": func(r *http.Request) string { return r.PostFormValue("user[name]") },
 	"json.Decoder": func(r *http.Request) string {
@@ -105,17 +103,17 @@ var Nested = map[string]func(*http.Request) string{
 	},
 }
 
-// Path are the readers of the field name, which is in the object user in JSON.
-var Path = map[string]func(*http.Request) string{
-	"json.Decoder": Nested["json.Decoder"],
+// netPath are the readers of the field name, which is in the object user in JSON.
+var netPath = map[string]func(*http.Request) string{
+	"json.Decoder": netNested["json.Decoder"],
 	"the query before JSON": func(r *http.Request) string {
 		q := r.URL.Query()
-		return readers.First(q.Get("name"), q.Get("user[name]"), q.Get("user.name"), Nested["json.Decoder"](r))
+		return readers.First(q.Get("name"), q.Get("user[name]"), q.Get("user.name"), netNested["json.Decoder"](r))
 	},
 }
 
-// Mail are the readers of the field mail.
-var Mail = map[string]func(*http.Request) string{
+// netMail are the readers of the field mail.
+var netMail = map[string]func(*http.Request) string{
 	"json.Decoder": func(r *http.Request) string {
 		var f readers.Mail
 		_ = json.NewDecoder(r.Body).Decode(&f)
@@ -155,18 +153,30 @@ func spelled(m map[string]string, spell func(string) string, name string) string
 	return found
 }
 
-// Query are the readers of the query parameter id.
-var Query = map[string]func(*http.Request) string{
+// netQuery are the readers of the query parameter id.
+var netQuery = map[string]func(*http.Request) string{
 	"URL.Query": func(r *http.Request) string { return r.URL.Query().Get("id") },
 }
 
-// Cookies are the readers of the cookie sid.
-var Cookies = map[string]func(*http.Request) string{
+// netCookies are the readers of the cookie sid.
+var netCookies = map[string]func(*http.Request) string{
 	"Cookie": func(r *http.Request) string {
 		c, err := r.Cookie("sid")
 		if err != nil {
 			return ""
 		}
 		return c.Value
+	},
+}
+
+var netHTTP = readers.Framework[*http.Request]{
+	Name:    "net/http",
+	ByField: map[string]map[string]func(*http.Request) string{"username": netNames, "user[name]": netNested, "name": netPath, "mail": netMail},
+	Query:   netQuery, Cookies: netCookies,
+	Serve: func(s *readers.Site, checker core.Checker, read func(*http.Request) string) func([]byte) {
+		return readers.OverHTTP(httplimit.Middleware(checker)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			s.Saw(read(r))
+			w.WriteHeader(s.Status(r.Method))
+		})))
 	},
 }

@@ -1,19 +1,21 @@
-// Package fiberreaders has the readers of Fiber: see package readers.
-package fiberreaders
+package readers_test
 
 import (
+	"bufio"
+	"bytes"
 	"encoding/json"
+	"net"
 
 	"github.com/gofiber/fiber/v2"
+	"github.com/valyala/fasthttp"
 
+	fiberlimit "github.com/floodgate-go/floodgate/adapters/fiber"
+	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/internal/readers"
 )
 
-// ByField are the readers of each field.
-var ByField = map[string]map[string]func(*fiber.Ctx) string{"username": All, "user[name]": Nested, "name": Path, "mail": Mail}
-
-// All are the readers of the field username in Fiber. What they return is a copy.
-var All = map[string]func(*fiber.Ctx) string{
+// fiberNames are the readers of the field username in Fiber. What they return is a copy.
+var fiberNames = map[string]func(*fiber.Ctx) string{
 	"FormValue": func(c *fiber.Ctx) string { return copied(c.FormValue("username")) },
 	"Query":     func(c *fiber.Ctx) string { return copied(c.Query("username")) },
 	"PostArgs":  func(c *fiber.Ctx) string { return string(c.Request().PostArgs().Peek("username")) },
@@ -51,8 +53,8 @@ var All = map[string]func(*fiber.Ctx) string{
 	},
 }
 
-// Nested are the readers of the field user[name].
-var Nested = map[string]func(*fiber.Ctx) string{
+// fiberNested are the readers of the field user[name].
+var fiberNested = map[string]func(*fiber.Ctx) string{
 	"FormValue": func(c *fiber.Ctx) string { return copied(c.FormValue("user[name]")) },
 	"BodyParser": func(c *fiber.Ctx) string {
 		var f readers.Nested
@@ -66,15 +68,15 @@ var Nested = map[string]func(*fiber.Ctx) string{
 	},
 }
 
-// Path are the readers of the field name, which is in the object user in JSON.
-var Path = map[string]func(*fiber.Ctx) string{
+// fiberPath are the readers of the field name, which is in the object user in JSON.
+var fiberPath = map[string]func(*fiber.Ctx) string{
 	"the query before JSON": func(c *fiber.Ctx) string {
-		return readers.First(copied(c.Query("name")), Nested["QueryParser"](c), Nested["BodyParser"](c))
+		return readers.First(copied(c.Query("name")), fiberNested["QueryParser"](c), fiberNested["BodyParser"](c))
 	},
 }
 
-// Mail are the readers of the field mail.
-var Mail = map[string]func(*fiber.Ctx) string{
+// fiberMail are the readers of the field mail.
+var fiberMail = map[string]func(*fiber.Ctx) string{
 	"FormValue": func(c *fiber.Ctx) string { return copied(c.FormValue("mail")) },
 	"BodyParser": func(c *fiber.Ctx) string {
 		var f readers.Mail
@@ -88,8 +90,8 @@ var Mail = map[string]func(*fiber.Ctx) string{
 	},
 }
 
-// Query are the readers of the query parameter id.
-var Query = map[string]func(*fiber.Ctx) string{
+// fiberQuery are the readers of the query parameter id.
+var fiberQuery = map[string]func(*fiber.Ctx) string{
 	"Query": func(c *fiber.Ctx) string { return copied(c.Query("id")) },
 	"QueryParser": func(c *fiber.Ctx) string {
 		var q struct {
@@ -100,8 +102,8 @@ var Query = map[string]func(*fiber.Ctx) string{
 	},
 }
 
-// Cookies are the readers of the cookie sid.
-var Cookies = map[string]func(*fiber.Ctx) string{
+// fiberCookies are the readers of the cookie sid.
+var fiberCookies = map[string]func(*fiber.Ctx) string{
 	"Cookies": func(c *fiber.Ctx) string { return copied(c.Cookies("sid")) },
 	"CookieParser": func(c *fiber.Ctx) string {
 		var f readers.Cookies
@@ -112,3 +114,42 @@ var Cookies = map[string]func(*fiber.Ctx) string{
 
 // copied makes Fiber's string one of its own.
 func copied(s string) string { return string([]byte(s)) }
+
+func inFiber(streams bool) readers.Framework[*fiber.Ctx] {
+	return readers.Framework[*fiber.Ctx]{
+		Name:    map[bool]string{false: "Fiber", true: "Fiber with streams"}[streams],
+		ByField: map[string]map[string]func(*fiber.Ctx) string{"username": fiberNames, "user[name]": fiberNested, "name": fiberPath, "mail": fiberMail},
+		Query:   fiberQuery, Cookies: fiberCookies,
+		Serve: func(s *readers.Site, checker core.Checker, read func(*fiber.Ctx) string) func([]byte) {
+			app := fiber.New(fiber.Config{DisableStartupMessage: true, StreamRequestBody: streams})
+			app.Use(fiberlimit.Middleware(checker), func(c *fiber.Ctx) error {
+				s.Saw(read(c))
+				return c.SendStatus(s.Status(c.Method()))
+			})
+			return overFastHTTP(app.Handler(), streams)
+		},
+	}
+}
+
+// overFastHTTP reads a request as the server does, and passes it to a handler of fasthttp.
+func overFastHTTP(serve fasthttp.RequestHandler, streams bool) func([]byte) {
+	buffer := bufio.NewReaderSize(nil, 1<<18)
+	return func(raw []byte) {
+		var ctx fasthttp.RequestCtx
+		buffer.Reset(bytes.NewReader(raw))
+		ctx.Init(new(fasthttp.Request), &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 4711}, nil)
+		var err error
+		if streams {
+			if err = ctx.Request.Header.Read(buffer); err == nil {
+				err = ctx.Request.ContinueReadBodyStream(buffer, 1<<20, true)
+			}
+		} else {
+			err = ctx.Request.ReadLimitBody(buffer, 1<<20)
+		}
+		if err != nil {
+			return // the server refuses it
+		}
+		serve(&ctx)
+		ctx.Request.RemoveMultipartFormFiles()
+	}
+}

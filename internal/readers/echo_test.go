@@ -1,17 +1,17 @@
-// Package echoreaders has the readers of Echo: see package readers.
-package echoreaders
+package readers_test
 
 import (
+	"io"
+
 	"github.com/labstack/echo/v4"
 
+	echolimit "github.com/floodgate-go/floodgate/adapters/echo"
+	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/internal/readers"
 )
 
-// ByField are the readers of each field.
-var ByField = map[string]map[string]func(echo.Context) string{"username": All, "user[name]": Nested, "name": Path, "mail": Mail}
-
-// All are the readers of the field username in Echo. Each reads the body once.
-var All = map[string]func(echo.Context) string{
+// echoNames are the readers of the field username in Echo. Each reads the body once.
+var echoNames = map[string]func(echo.Context) string{
 	"FormValue":     func(c echo.Context) string { return c.FormValue("username") },
 	"PostFormValue": func(c echo.Context) string { return c.Request().PostFormValue("username") },
 	"FormParams": func(c echo.Context) string {
@@ -52,8 +52,8 @@ var All = map[string]func(echo.Context) string{
 	},
 }
 
-// Nested are the readers of the field user[name].
-var Nested = map[string]func(echo.Context) string{
+// echoNested are the readers of the field user[name].
+var echoNested = map[string]func(echo.Context) string{
 	"FormValue": func(c echo.Context) string { return c.FormValue("user[name]") },
 	"Bind": func(c echo.Context) string {
 		var f struct {
@@ -69,15 +69,15 @@ var Nested = map[string]func(echo.Context) string{
 	},
 }
 
-// Path are the readers of the field name, which is in the object user in JSON.
-var Path = map[string]func(echo.Context) string{
+// echoPath are the readers of the field name, which is in the object user in JSON.
+var echoPath = map[string]func(echo.Context) string{
 	"the query before JSON": func(c echo.Context) string {
-		return readers.First(c.QueryParam("name"), c.QueryParam("user[name]"), c.QueryParam("user.name"), Nested["Bind, an object"](c))
+		return readers.First(c.QueryParam("name"), c.QueryParam("user[name]"), c.QueryParam("user.name"), echoNested["Bind, an object"](c))
 	},
 }
 
-// Mail are the readers of the field mail.
-var Mail = map[string]func(echo.Context) string{
+// echoMail are the readers of the field mail.
+var echoMail = map[string]func(echo.Context) string{
 	"FormValue": func(c echo.Context) string { return c.FormValue("mail") },
 	"Bind": func(c echo.Context) string {
 		var f readers.Mail
@@ -86,8 +86,8 @@ var Mail = map[string]func(echo.Context) string{
 	},
 }
 
-// Query are the readers of the query parameter id.
-var Query = map[string]func(echo.Context) string{
+// echoQuery are the readers of the query parameter id.
+var echoQuery = map[string]func(echo.Context) string{
 	"QueryParam": func(c echo.Context) string { return c.QueryParam("id") },
 	"BindQueryParams": func(c echo.Context) string {
 		var q struct {
@@ -98,13 +98,28 @@ var Query = map[string]func(echo.Context) string{
 	},
 }
 
-// Cookies are the readers of the cookie sid.
-var Cookies = map[string]func(echo.Context) string{
+// echoCookies are the readers of the cookie sid.
+var echoCookies = map[string]func(echo.Context) string{
 	"Cookie": func(c echo.Context) string {
 		cookie, err := c.Cookie("sid")
 		if err != nil {
 			return ""
 		}
 		return cookie.Value
+	},
+}
+
+var inEcho = readers.Framework[echo.Context]{
+	Name:    "Echo",
+	ByField: map[string]map[string]func(echo.Context) string{"username": echoNames, "user[name]": echoNested, "name": echoPath, "mail": echoMail},
+	Query:   echoQuery, Cookies: echoCookies,
+	Serve: func(s *readers.Site, checker core.Checker, read func(echo.Context) string) func([]byte) {
+		e := echo.New()
+		e.Logger.SetOutput(io.Discard)
+		e.RouteNotFound("/*", func(c echo.Context) error {
+			s.Saw(read(c))
+			return c.NoContent(s.Status(c.Request().Method))
+		}, echolimit.Middleware(checker))
+		return readers.OverHTTP(e)
 	},
 }

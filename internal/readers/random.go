@@ -1,4 +1,4 @@
-package attack
+package readers
 
 import (
 	"fmt"
@@ -18,12 +18,12 @@ var (
 	}
 	values = []string{"victim", "decoy", "decoy2", "", "vic%74im", "vic%zztim", "a;username=victim", "a+b", "%E2%80%A8victim", "%00victim", "victim%E2%80%8B", "x=y", "Victim", "%"}
 	types  = []string{
-		Form, Form, Form, Form + "; charset=utf-8", Form + "x", " " + Form, Multipart, Multipart, Multipart, `multipart/form-data; boundary="XX"`,
+		FormType, FormType, FormType, FormType + "; charset=utf-8", FormType + "x", " " + FormType, MultipartType, MultipartType, MultipartType, `multipart/form-data; boundary="XX"`,
 		`multipart/form-data; a="; boundary=YY"; boundary=XX`, "multipart/form-data; boundary=YY; boundary=XX", "multipart/form-data;boundary = XX", "multipart/mixed; boundary=XX",
-		JSON, JSON, JSON + ";charset=utf-16", "application/vnd.api+json", "text/json", "APPLICATION/JSON", "application/json x", "text/xml", "application/x-yaml", "text/plain", "",
+		JSONType, JSONType, JSONType + ";charset=utf-16", "application/vnd.api+json", "text/json", "APPLICATION/JSON", "application/json x", "text/xml", "application/x-yaml", "text/plain", "",
 	}
 	methods = []string{"POST", "POST", "POST", "GET", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS"}
-	parts   = []string{
+	headers = []string{
 		"Content-Disposition: form-data; name=\"$n\"", "Content-Disposition: form-data; name=\"$n\"", "Content-Disposition: form-data; name=$n", "content-disposition: form-data; name=\"$n\"; filename=\"f\"",
 		"Content-Disposition: form-data; name=\"$n\"; filename=\"\"", "Content-Disposition: form-data; name*=UTF-8''$n", "Content-Disposition: attachment; name=\"$n\"",
 		"Content-Disposition: form-data; name=\"a\"\r\nContent-Disposition: form-data; name=\"$n\"", "Content-Type: text/plain\r\nContent-Disposition: form-data; name=\"$n\"",
@@ -55,7 +55,7 @@ func drawMultipart(t *rapid.T) string {
 		name, _ := url.QueryUnescape(draw(t, "name", names))
 		boundary := draw(t, "boundary", []string{"XX", "XX", "XX", "XX", "YY"})
 		value := draw(t, "value", append([]string{inserted, inserted}, values...))
-		fmt.Fprintf(&b, "--%s\r\n%s\r\n\r\n%s\r\n", boundary, strings.ReplaceAll(draw(t, "part", parts), "$n", name), value)
+		fmt.Fprintf(&b, "--%s\r\n%s\r\n\r\n%s\r\n", boundary, strings.ReplaceAll(draw(t, "part", headers), "$n", name), value)
 	}
 	b.WriteString(draw(t, "end", []string{"--XX--\r\n", "--XX--\r\n", "--XX--", "--XX", "", "--YY--"}))
 	return b.String()
@@ -92,4 +92,22 @@ func Draw(t *rapid.T) []byte {
 		query = drawPairs(t, "parameters", "&", "&", "&&", ";")
 	}
 	return Request(draw(t, "method", methods), query, contentType, []byte(body), rapid.Bool().Draw(t, "chunked"))
+}
+
+var (
+	cookieNames  = []string{"sid", "sid", "sid", "SID", "sid[]", "[sid]", " sid", "\tsid", "sid ", "s%69d", "a", ""}
+	cookieValues = []string{"abc", "abd", "%61bc", "a+b", "%zz", "%", `"abc"`, `"ab c"`, ` "abc"`, " abc", "abc ", "a b", `a"b`, `a\b`, "a,b", "\tabc", "é", "", "a=b", `"`}
+)
+
+// drawCookies draws a request with cookies.
+func drawCookies(t *rapid.T) []byte {
+	var lines strings.Builder
+	for range rapid.IntRange(0, 2).Draw(t, "lines") {
+		lines.WriteString("Cookie: ")
+		for range rapid.IntRange(0, 3).Draw(t, "cookies") {
+			lines.WriteString(draw(t, "name", cookieNames) + draw(t, "equals", []string{"=", "=", "=", ""}) + draw(t, "value", cookieValues) + draw(t, "separator", []string{"; ", "; ", ";", ";;", " ; ", ", "}))
+		}
+		lines.WriteString("\r\n")
+	}
+	return []byte("GET / HTTP/1.1\r\nHost: a\r\n" + lines.String() + "\r\n")
 }

@@ -1,16 +1,11 @@
-// Package readers has the ways in which handlers of the four frameworks find a
-// username in a request: the binders and the shortcuts that each framework
-// offers. The readers themselves are in a package for each framework. Tests compare what a handler has read with what was counted.
+// Package readers compares the value that a handler has read from a request with the one
+// that was counted, for requests that hide one value behind another.
 //
-// The readers ignore errors, as the most careless handler does: a name that was
-// read before an error counts as read.
+// The tests describe each framework as a [Framework]: the binders and the shortcuts by which
+// its handlers read a value. These readers ignore errors, as the most careless handler does.
 package readers
 
-import (
-	"io"
-	"maps"
-	"slices"
-)
+import "io"
 
 // Form is what the binders bind to.
 type Form struct {
@@ -50,15 +45,6 @@ func (r *Renamed) Name() string { return First(r.Login, r.Attribute) }
 // Cookies is what cookies are bound to.
 type Cookies struct {
 	Session string `cookie:"sid"`
-}
-
-// Names returns the names of the readers of each field.
-func Names[C any](byField map[string]map[string]func(C) string) map[string][]string {
-	names := map[string][]string{}
-	for field, all := range byField {
-		names[field] = slices.Sorted(maps.Keys(all))
-	}
-	return names
 }
 
 // First returns the first text that is not empty.

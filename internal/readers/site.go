@@ -1,14 +1,12 @@
-package attack
+package readers
 
 import (
 	"bufio"
 	"bytes"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"testing"
 	"time"
 
@@ -102,16 +100,6 @@ func Keyed(key core.KeyFunc, canonical func(string) string) func(*Site) core.Che
 
 // Frozen is a clock that stands still.
 func Frozen() time.Time { return time.Unix(1_764_000_000, 0) }
-
-// SitesOf returns a site for each of a framework's readers.
-func SitesOf[C any](framework string, readers map[string]func(C) string, serve func(*Site, core.Checker, func(C) string) func([]byte), checker func(*Site) core.Checker) (all []*Site) {
-	for _, name := range slices.Sorted(maps.Keys(readers)) {
-		s := &Site{Name: framework + ", " + name}
-		s.Serve = serve(s, checker(s), readers[name])
-		all = append(all, s)
-	}
-	return all
-}
 
 // OverHTTP sends requests to a handler of net/http.
 func OverHTTP(h http.Handler) func([]byte) {

@@ -1,19 +1,17 @@
-// Package ginreaders has the readers of Gin: see package readers.
-package ginreaders
+package readers_test
 
 import (
 	"github.com/gin-gonic/gin"
 	"github.com/gin-gonic/gin/binding"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	ginlimit "github.com/floodgate-go/floodgate/adapters/gin"
+	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/internal/readers"
 )
 
-// ByField are the readers of each field.
-var ByField = map[string]map[string]func(*gin.Context) string{"username": All, "user[name]": Nested, "name": Path, "mail": Mail}
-
-// All are the readers of the field username in Gin. Each reads the body once.
-var All = map[string]func(*gin.Context) string{
+// ginNames are the readers of the field username in Gin. Each reads the body once.
+var ginNames = map[string]func(*gin.Context) string{
 	"PostForm":        func(c *gin.Context) string { return c.PostForm("username") },
 	"DefaultPostForm": func(c *gin.Context) string { return c.DefaultPostForm("username", "") },
 	"Query":           func(c *gin.Context) string { return c.Query("username") },
@@ -68,8 +66,8 @@ var All = map[string]func(*gin.Context) string{
 	"FormValue": func(c *gin.Context) string { return c.Request.FormValue("username") },
 }
 
-// Nested are the readers of the field user[name].
-var Nested = map[string]func(*gin.Context) string{
+// ginNested are the readers of the field user[name].
+var ginNested = map[string]func(*gin.Context) string{
 	"PostForm":    func(c *gin.Context) string { return c.PostForm("user[name]") },
 	"PostFormMap": func(c *gin.Context) string { return c.PostFormMap("user")["name"] },
 	"QueryMap":    func(c *gin.Context) string { return c.QueryMap("user")["name"] },
@@ -85,15 +83,15 @@ var Nested = map[string]func(*gin.Context) string{
 	},
 }
 
-// Path are the readers of the field name, which is in the object user in JSON.
-var Path = map[string]func(*gin.Context) string{
+// ginPath are the readers of the field name, which is in the object user in JSON.
+var ginPath = map[string]func(*gin.Context) string{
 	"the query before JSON": func(c *gin.Context) string {
-		return readers.First(c.Query("name"), c.QueryMap("user")["name"], c.Query("user.name"), Nested["ShouldBindJSON"](c))
+		return readers.First(c.Query("name"), c.QueryMap("user")["name"], c.Query("user.name"), ginNested["ShouldBindJSON"](c))
 	},
 }
 
-// Mail are the readers of the field mail.
-var Mail = map[string]func(*gin.Context) string{
+// ginMail are the readers of the field mail.
+var ginMail = map[string]func(*gin.Context) string{
 	"PostForm": func(c *gin.Context) string { return c.PostForm("mail") },
 	"ShouldBind": func(c *gin.Context) string {
 		var f readers.Mail
@@ -102,8 +100,8 @@ var Mail = map[string]func(*gin.Context) string{
 	},
 }
 
-// Query are the readers of the query parameter id.
-var Query = map[string]func(*gin.Context) string{
+// ginQuery are the readers of the query parameter id.
+var ginQuery = map[string]func(*gin.Context) string{
 	"Query": func(c *gin.Context) string { return c.Query("id") },
 	"ShouldBindQuery": func(c *gin.Context) string {
 		var q struct {
@@ -114,8 +112,8 @@ var Query = map[string]func(*gin.Context) string{
 	},
 }
 
-// Cookies are the readers of the cookie sid.
-var Cookies = map[string]func(*gin.Context) string{
+// ginCookies are the readers of the cookie sid.
+var ginCookies = map[string]func(*gin.Context) string{
 	"Cookie": func(c *gin.Context) string {
 		v, _ := c.Cookie("sid")
 		return v
@@ -132,4 +130,20 @@ func bound(c *gin.Context, b binding.Binding) string {
 	var f readers.Form
 	_ = c.ShouldBindWith(&f, b)
 	return f.Username
+}
+
+var inGin = readers.Framework[*gin.Context]{
+	Name:    "Gin",
+	ByField: map[string]map[string]func(*gin.Context) string{"username": ginNames, "user[name]": ginNested, "name": ginPath, "mail": ginMail},
+	Query:   ginQuery, Cookies: ginCookies, UnescapesCookies: true,
+	Serve: func(s *readers.Site, checker core.Checker, read func(*gin.Context) string) func([]byte) {
+		gin.SetMode(gin.ReleaseMode)
+		e := gin.New()
+		e.NoRoute(ginlimit.Middleware(checker), func(c *gin.Context) { // any method, any path
+			s.Saw(read(c))
+			c.Status(s.Status(c.Request.Method))
+			c.Writer.WriteHeaderNow()
+		})
+		return readers.OverHTTP(e)
+	},
 }
