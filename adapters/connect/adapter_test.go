@@ -49,6 +49,12 @@ func TestAdapter(t *testing.T) {
 					m, ok := connectlimit.Message(r).(*texts.Text)
 					return m.GetText(), ok
 				},
+				Panics: map[string]func(){
+					"no checker":      func() { connectlimit.Interceptor(nil) },
+					"a nil limiter":   func() { connectlimit.Interceptor((*core.Limiter)(nil)) },
+					"a nil option":    func() { connectlimit.Interceptor(oneBy(keyfuncs.Static("")), nil) },
+					"a quota below 0": func() { connectlimit.PerIP(-1, 1) },
+				},
 				Method: p.method,
 			})
 		})
@@ -159,33 +165,41 @@ func (u user) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.St
 type service struct{ handler rpctest.Handler }
 
 func (s *service) Once(ctx context.Context, r *connect.Request[texts.Text]) (*connect.Response[texts.Text], error) {
-	c := &call{ctx: ctx, in: []string{r.Msg.GetText()}}
+	c := &call{ctx: ctx, Messages: rpctest.Messages{In: []string{r.Msg.GetText()}}}
 	if err := c.serve(s.handler); err != nil {
 		return nil, err
 	}
-	return connect.NewResponse(&texts.Text{Text: c.last}), nil
+	return connect.NewResponse(&texts.Text{Text: c.Last}), nil
 }
 
 func (s *service) Down(ctx context.Context, r *connect.Request[texts.Text], stream *connect.ServerStream[texts.Text]) error {
-	return (&call{ctx: ctx, in: []string{r.Msg.GetText()}, send: stream.Send}).serve(s.handler)
+	return (&call{ctx: ctx, Messages: rpctest.Messages{In: []string{r.Msg.GetText()}, Out: out(stream.Send)}}).serve(s.handler)
 }
 
 func (s *service) Up(ctx context.Context, stream *connect.ClientStream[texts.Text]) (*connect.Response[texts.Text], error) {
-	c := &call{ctx: ctx, receive: func() (*texts.Text, error) {
+	c := &call{ctx: ctx, Messages: rpctest.Messages{Next: func() (string, error) {
 		if stream.Receive() {
-			return stream.Msg(), nil
+			return stream.Msg().GetText(), nil
 		}
 		if err := stream.Err(); err != nil {
-			return nil, err
+			return "", err
 		}
-		return nil, io.EOF
-	}}
+		return "", io.EOF
+	}}}
 	if err := c.serve(s.handler); err != nil {
 		return nil, err
 	}
-	return connect.NewResponse(&texts.Text{Text: c.last}), nil
+	return connect.NewResponse(&texts.Text{Text: c.Last}), nil
 }
 
 func (s *service) Both(ctx context.Context, stream *connect.BidiStream[texts.Text, texts.Text]) error {
-	return (&call{ctx: ctx, receive: stream.Receive, send: stream.Send}).serve(s.handler)
+	next := func() (string, error) {
+		m, err := stream.Receive()
+		return m.GetText(), err
+	}
+	return (&call{ctx: ctx, Messages: rpctest.Messages{Next: next, Out: out(stream.Send)}}).serve(s.handler)
+}
+
+func out(send func(*texts.Text) error) func(string) error {
+	return func(text string) error { return send(&texts.Text{Text: text}) }
 }

@@ -3,11 +3,11 @@ package connectlimit
 import (
 	"context"
 	"net/http"
-	"sync/atomic"
 
 	"connectrpc.com/connect"
 
 	"github.com/floodgate-go/floodgate/adapters/internal/rpc"
+	"github.com/floodgate-go/floodgate/core"
 )
 
 // WrapUnary implements connect.Interceptor.
@@ -64,18 +64,18 @@ func (i *interceptor) WrapStreamingHandler(next connect.StreamingHandlerFunc) co
 		if !d.Allowed {
 			return i.deny(r, &d, conn.ResponseHeader())
 		}
-		counts := i.perMessage && conn.Spec().StreamType&connect.StreamTypeClient != 0
-		set(conn.ResponseHeader(), rpc.Fields(&d))
-		s := &handlerConn{StreamingHandlerConn: conn, by: i, request: r, call: rpc.Enter(i.checker, r, d, callOf(ctx)), first: true}
+		header := conn.ResponseHeader()
+		set(header, rpc.Fields(&d))
+		call := rpc.Enter(i.checker, r, d, callOf(ctx))
+		s := &handlerConn{StreamingHandlerConn: conn, by: i, request: r}
+		s.messages.Call = call
 		panicked := true
 		defer func() {
-			if denied := s.denied.Load(); denied != nil {
-				err = *denied
-			}
-			s.call.End(endOf(ctx, err, panicked, conn.ResponseHeader()).Outcome())
+			err = s.messages.Err(err)
+			call.End(endOf(ctx, err, panicked, header).Outcome())
 		}()
-		ctx = context.WithValue(ctx, callKey{}, s.call)
-		if counts {
+		ctx = context.WithValue(ctx, callKey{}, call)
+		if i.perMessage && conn.Spec().StreamType&connect.StreamTypeClient != 0 {
 			conn = s
 		}
 		err = next(ctx, conn)
@@ -87,37 +87,18 @@ func (i *interceptor) WrapStreamingHandler(next connect.StreamingHandlerFunc) co
 // handlerConn is a stream whose messages count.
 type handlerConn struct {
 	connect.StreamingHandlerConn
-	by      *interceptor
-	request *request
-	call    *rpc.Call
-	first   bool                  // no message has been received; of the goroutine that receives
-	denied  atomic.Pointer[error] // the error of a message that was denied
+	by       *interceptor
+	request  *request
+	messages rpc.Messages
 }
 
 // Receive implements connect.StreamingHandlerConn.
 func (s *handlerConn) Receive(m any) error {
-	if denied := s.denied.Load(); denied != nil {
-		return *denied
-	}
-	if err := s.StreamingHandlerConn.Receive(m); err != nil {
-		return err
-	}
-	if s.first {
-		s.first = false
-		return nil
-	}
-	if s.call.NeedsOutcome() {
-		s.call.Settle(rpc.End{}.Outcome())
-	}
 	r := *s.request
 	r.message = m
-	d := s.by.checker.Check(&r)
-	if d.Allowed {
-		s.call.Next(&r, d)
-		return nil
-	}
-	err := s.by.deny(&r, &d, s.ResponseTrailer())
-	s.ResponseTrailer().Del("Cache-Control") // net/http's server logs that it may not be in a trailer
-	s.denied.Store(&err)
-	return err
+	return s.messages.Receive(func() error { return s.StreamingHandlerConn.Receive(m) }, &r, func(d *core.Decision) error {
+		err := s.by.deny(&r, d, s.ResponseTrailer())
+		s.ResponseTrailer().Del("Cache-Control") // net/http's server logs that it may not be in a trailer
+		return err
+	})
 }

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
-	"google.golang.org/protobuf/types/known/emptypb"
 
 	connectlimit "github.com/floodgate-go/floodgate/adapters/connect"
 	"github.com/floodgate-go/floodgate/adapters/connect/internal/texts"
@@ -28,25 +27,40 @@ func oneBy(key core.KeyFunc) *core.Limiter {
 	return core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "r", Key: key, Limits: []core.Limit{core.PerHour(1)}}}}))
 }
 
-// Handlers return errors that are one for all calls. The interceptor does not change them.
-func TestAnErrorOfAllCallsStaysAsItIs(t *testing.T) {
-	shared := connect.NewError(connect.CodeNotFound, errors.New("not found"))
-	client, stop := start(func(context.Context, string) error { return shared }, perMinute(100))
-	defer stop()
-	var wg sync.WaitGroup
-	for range 8 {
-		wg.Go(func() {
-			_, err := client.Once(context.Background(), connect.NewRequest(&texts.Text{}))
-			var failed *connect.Error
-			if !errors.As(err, &failed) || len(failed.Meta().Values("Ratelimit")) != 1 {
-				t.Errorf("%v, with %v", err, failed.Meta())
-			}
-		})
-	}
-	wg.Wait()
-	if len(shared.Meta()) != 0 {
-		t.Errorf("the error of the handler has got %v", shared.Meta())
-	}
+// toldOf returns an interceptor that reports the outcome of each call.
+func toldOf(quota int64) (connect.Interceptor, chan core.Outcome) {
+	outcomes := make(chan core.Outcome, 10)
+	return connectlimit.Interceptor(core.Must(core.New(core.Config{Rules: []core.Rule{{
+		Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerHour(quota)},
+		Counts: func(_ core.Request, o core.Outcome) bool {
+			outcomes <- o
+			return true
+		},
+	}}}))), outcomes
+}
+
+// asking returns an interceptor that calls see for each request.
+func asking(see func(core.Request)) connect.Interceptor {
+	key := keyfuncs.Func(func(r core.Request) (string, error) {
+		see(r)
+		return "", nil
+	})
+	return connectlimit.Interceptor(core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "r", Key: key, Limits: []core.Limit{core.PerHour(100)}}}})))
+}
+
+// urlOf serves a service behind interceptors.
+func urlOf(t *testing.T, h textsconnect.TextsHandler, limits ...connect.Interceptor) string {
+	t.Helper()
+	_, handler := textsconnect.NewTextsHandler(h, connect.WithInterceptors(limits...))
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	t.Cleanup(http.DefaultClient.CloseIdleConnections)
+	return server.URL
+}
+
+// clientOf calls a service whose URL it is, behind interceptors of the client.
+func clientOf(url string, limits ...connect.Interceptor) textsconnect.TextsClient {
+	return textsconnect.NewTextsClient(http.DefaultClient, url, connect.WithInterceptors(limits...))
 }
 
 // curl sends a call without any library of Connect.
@@ -66,40 +80,64 @@ func curl(t *testing.T, method, url, body string) (*http.Response, string) {
 	return resp, string(b)
 }
 
-// In the protocol Connect, a denied call is a response of HTTP with status 429.
+// Handlers return errors that are one for all calls. The interceptor does not change them.
+func TestAnErrorOfAllCallsStaysAsItIs(t *testing.T) {
+	shared := connect.NewError(connect.CodeNotFound, errors.New("not found"))
+	client := clientOf(urlOf(t, echo{handle: func(context.Context, string) error { return shared }}, perMinute(100)))
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			_, err := client.Once(context.Background(), connect.NewRequest(&texts.Text{}))
+			var failed *connect.Error
+			if !errors.As(err, &failed) || len(failed.Meta().Values("Ratelimit")) != 1 {
+				t.Errorf("%v, with %v", err, failed.Meta())
+			}
+		})
+	}
+	wg.Wait()
+	if len(shared.Meta()) != 0 {
+		t.Errorf("the error of the handler has got %v", shared.Meta())
+	}
+}
+
+// In the protocol Connect, a denied call is a response of HTTP with status 429. Retry-After and
+// Cache-Control have one line: the hook's takes the place of the decision's.
 func TestADeniedCallInHTTP(t *testing.T) {
-	_, handler := textsconnect.NewTextsHandler(echo{}, connect.WithInterceptors(connectlimit.Interceptor(oneBy(keyfuncs.Query("message")))))
-	server := httptest.NewServer(handler)
-	defer server.Close()
-	defer http.DefaultClient.CloseIdleConnections()
-	post, get := server.URL+textsconnect.TextsOnceProcedure, server.URL+textsconnect.TextsOnceProcedure+"?encoding=json&message=%7B%22text%22%3A%22a%22%7D"
-	for _, row := range []struct{ method, url, body string }{{http.MethodPost, post, `{"text":"a"}`}, {http.MethodGet, get, ""}} {
-		if resp, body := curl(t, row.method, row.url, row.body); resp.StatusCode != http.StatusOK || body != `{"text":"a"}` || resp.Header.Get("Ratelimit") == "" {
-			t.Errorf("%s: %d %s %v", row.method, resp.StatusCode, body, resp.Header)
-		}
-		resp, body := curl(t, row.method, row.url, row.body)
-		if resp.StatusCode != http.StatusTooManyRequests || !strings.Contains(body, `"resource_exhausted"`) || !strings.Contains(body, "google.rpc.RetryInfo") ||
-			resp.Header.Get("Retry-After") == "" || resp.Header.Get("Cache-Control") != "no-store" || resp.Header.Get("Content-Type") != "application/json" {
-			t.Errorf("%s: %d %s %v", row.method, resp.StatusCode, body, resp.Header)
+	own := hooktest.Funcs{OnDisallowedFunc: func(core.Request, core.Decision) core.Denial {
+		return core.Denial{Status: 429, Header: []core.Header{
+			{Name: "retry-after", Value: "7"}, {Name: "cache-control", Value: "private"}, {Name: "x-why", Value: "a"}, {Name: "X-Why", Value: "b"},
+		}}
+	}}
+	for _, hooks := range []core.Hooks{nil, own} {
+		l := core.Must(core.New(core.Config{Hooks: hooks, Rules: []core.Rule{{Name: "r", Key: keyfuncs.Query("message"), Limits: []core.Limit{{Quota: 1, Window: time.Hour, Algorithm: core.FixedWindow}}}}}))
+		post := urlOf(t, echo{}, connectlimit.Interceptor(l)) + textsconnect.TextsOnceProcedure
+		get := post + "?encoding=json&message=%7B%22text%22%3A%22a%22%7D"
+		for _, row := range []struct{ method, url, body string }{{http.MethodPost, post, `{"text":"a"}`}, {http.MethodGet, get, ""}} {
+			if resp, body := curl(t, row.method, row.url, row.body); resp.StatusCode != http.StatusOK || body != `{"text":"a"}` || resp.Header.Get("Ratelimit") == "" {
+				t.Errorf("%s: %d %s %v", row.method, resp.StatusCode, body, resp.Header)
+			}
+			resp, body := curl(t, row.method, row.url, row.body)
+			if resp.StatusCode != http.StatusTooManyRequests || !strings.Contains(body, `"resource_exhausted"`) || !strings.Contains(body, "google.rpc.RetryInfo") || resp.Header.Get("Content-Type") != "application/json" {
+				t.Errorf("%s: %d %s %v", row.method, resp.StatusCode, body, resp.Header)
+			}
+			want := map[string][]string{"Retry-After": {"7"}, "Cache-Control": {"private"}, "X-Why": {"a", "b"}}
+			if hooks == nil {
+				want = map[string][]string{"Retry-After": {resp.Header.Get("Retry-After")}, "Cache-Control": {"no-store"}}
+			}
+			for name, lines := range want {
+				if got := resp.Header.Values(name); !slices.Equal(got, lines) || lines[0] == "" {
+					t.Errorf("%s: %s: %q, want %q", row.method, name, got, lines)
+				}
+			}
 		}
 	}
 }
 
 // A response 304 is a success.
 func TestNotModified(t *testing.T) {
-	outcomes := make(chan core.Outcome, 1)
-	l := core.Must(core.New(core.Config{Rules: []core.Rule{{
-		Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(5)},
-		Counts: func(_ core.Request, o core.Outcome) bool {
-			outcomes <- o
-			return true
-		},
-	}}}))
-	_, handler := textsconnect.NewTextsHandler(echo{handle: func(context.Context, string) error { return connect.NewNotModifiedError(nil) }},
-		connect.WithInterceptors(connectlimit.Interceptor(l)))
-	server := httptest.NewServer(handler)
-	defer server.Close()
-	client := textsconnect.NewTextsClient(server.Client(), server.URL, connect.WithHTTPGet())
+	l, outcomes := toldOf(5)
+	url := urlOf(t, echo{handle: func(context.Context, string) error { return connect.NewNotModifiedError(nil) }}, l)
+	client := textsconnect.NewTextsClient(http.DefaultClient, url, connect.WithHTTPGet())
 	_, err := client.Once(context.Background(), connect.NewRequest(&texts.Text{}))
 	if o := <-outcomes; !connect.IsNotModifiedError(err) || o.Status != 304 || connectlimit.Code(o) != 0 {
 		t.Errorf("%v, %+v", err, o)
@@ -108,12 +146,7 @@ func TestNotModified(t *testing.T) {
 
 // A key function of a client panics on a stream: the stream does not go on without a decision.
 func TestAPanicOnAClientsStream(t *testing.T) {
-	_, handler := textsconnect.NewTextsHandler(echo{})
-	server := httptest.NewServer(handler)
-	defer server.Close()
-	l := oneBy(keyfuncs.Func(func(core.Request) (string, error) { panic("the key function's") }))
-	client := textsconnect.NewTextsClient(server.Client(), server.URL, connect.WithInterceptors(connectlimit.Interceptor(l)))
-	stream := client.Up(context.Background())
+	stream := clientOf(urlOf(t, echo{}), asking(func(core.Request) { panic("the key function's") })).Up(context.Background())
 	func() {
 		defer func() {
 			if recover() == nil {
@@ -130,126 +163,15 @@ func TestAPanicOnAClientsStream(t *testing.T) {
 	}
 }
 
-func TestWhatIsMissing(t *testing.T) {
-	for name, make := range map[string]func(){
-		"no checker":      func() { connectlimit.Interceptor(nil) },
-		"a nil limiter":   func() { connectlimit.Interceptor((*core.Limiter)(nil)) },
-		"no option":       func() { connectlimit.Interceptor(oneBy(keyfuncs.Static("")), nil) },
-		"a quota below 0": func() { connectlimit.PerIP(-1, 1) },
-	} {
-		func() {
-			defer func() {
-				if recover() == nil {
-					t.Errorf("%s: no panic", name)
-				}
-			}()
-			make()
-		}()
-	}
-}
-
-// A rule sees the header that the handler has set in its response.
-func TestAnOutcomeHasTheHeaderOfTheResponse(t *testing.T) {
-	seen := make(chan string, 1)
-	l := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerHour(9)}, Counts: func(_ core.Request, o core.Outcome) bool {
-		seen <- o.Header("X-Kind")
-		return true
-	}}}}))
-	mux := http.NewServeMux()
-	mux.Handle("/a.B/C", connect.NewUnaryHandler("/a.B/C", func(context.Context, *connect.Request[emptypb.Empty]) (*connect.Response[emptypb.Empty], error) {
-		out := connect.NewResponse(&emptypb.Empty{})
-		out.Header().Set("X-Kind", "cached")
-		return out, nil
-	}, connect.WithInterceptors(connectlimit.Interceptor(l))))
-	s := httptest.NewServer(mux)
-	defer s.Close()
-	client := connect.NewClient[emptypb.Empty, emptypb.Empty](s.Client(), s.URL+"/a.B/C")
-	if _, err := client.CallUnary(t.Context(), connect.NewRequest(&emptypb.Empty{})); err != nil {
-		t.Fatal(err)
-	}
-	if got := <-seen; got != "cached" {
-		t.Errorf("the rule saw %q", got)
-	}
-}
-
-// toldOf returns a limiter that reports the outcome of each call.
-func toldOf(quota int64) (*core.Limiter, chan core.Outcome) {
-	outcomes := make(chan core.Outcome, 10)
-	return core.Must(core.New(core.Config{Rules: []core.Rule{{
-		Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerHour(quota)},
-		Counts: func(_ core.Request, o core.Outcome) bool {
-			outcomes <- o
-			return true
-		},
-	}}})), outcomes
-}
-
-// lasting is a context that never ends, and is none of package context.
-type lasting struct{ context.Context }
-
-func (lasting) Done() <-chan struct{} { return forever }
-
-var forever = make(chan struct{})
-
-// A client's stream that has been read to its end leaves nothing behind on its context, which may last as long
-// as the process: TestMain would find it.
-func TestAStreamThatHasEndedLeavesItsContext(t *testing.T) {
-	l, outcomes := toldOf(9)
-	_, handler := textsconnect.NewTextsHandler(&service{handler: func(c rpctest.Call) error { return c.Send("one") }})
-	server := httptest.NewServer(handler)
-	defer server.Close()
-	client := textsconnect.NewTextsClient(server.Client(), server.URL, connect.WithInterceptors(connectlimit.Interceptor(l)))
-	stream, err := client.Down(lasting{context.Background()}, connect.NewRequest(&texts.Text{}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for stream.Receive() {
-	}
-	if err := errors.Join(stream.Err(), stream.Close()); err != nil {
-		t.Error(err)
-	}
-	if o := <-outcomes; o.Status != 200 {
-		t.Errorf("the outcome is %+v", o)
-	}
-}
-
-// Receive tells why a client's stream was denied, and CloseRequest does not. So it is if the server denies a stream.
-func TestCloseRequestOfADeniedStream(t *testing.T) {
-	_, handler := textsconnect.NewTextsHandler(echo{})
-	server := httptest.NewServer(handler)
-	defer server.Close()
-	l, _ := toldOf(0)
-	stream := textsconnect.NewTextsClient(server.Client(), server.URL, connect.WithInterceptors(connectlimit.Interceptor(l))).Both(context.Background())
-	if err := stream.CloseRequest(); err != nil {
-		t.Errorf("CloseRequest: %v", err)
-	}
-	var denied *connectlimit.DeniedError
-	if _, err := stream.Receive(); !errors.As(err, &denied) {
-		t.Errorf("Receive: %v", err)
-	}
-	if err := stream.CloseResponse(); err != nil {
-		t.Errorf("CloseResponse: %v", err)
-	}
-}
-
-// The rule sees the header that the handler of a stream has set.
-func TestAnOutcomeOfAStreamHasItsHeader(t *testing.T) {
-	l, outcomes := toldOf(9)
-	_, handler := textsconnect.NewTextsHandler(kinds{}, connect.WithInterceptors(connectlimit.Interceptor(l)))
-	server := httptest.NewServer(handler)
-	defer server.Close()
-	stream := textsconnect.NewTextsClient(server.Client(), server.URL).Up(context.Background())
-	if _, err := stream.CloseAndReceive(); err != nil {
-		t.Fatal(err)
-	}
-	if got := (<-outcomes).Header("X-Kind"); got != "cached" {
-		t.Errorf("the rule sees %q", got)
-	}
-}
-
-// kinds is a service whose streams have a header of their own.
+// kinds is a service whose responses have a header of their own.
 type kinds struct {
 	textsconnect.UnimplementedTextsHandler
+}
+
+func (kinds) Once(context.Context, *connect.Request[texts.Text]) (*connect.Response[texts.Text], error) {
+	out := connect.NewResponse(&texts.Text{})
+	out.Header().Set("X-Kind", "cached")
+	return out, nil
 }
 
 func (kinds) Up(_ context.Context, stream *connect.ClientStream[texts.Text]) (*connect.Response[texts.Text], error) {
@@ -259,18 +181,67 @@ func (kinds) Up(_ context.Context, stream *connect.ClientStream[texts.Text]) (*c
 	return connect.NewResponse(&texts.Text{}), stream.Err()
 }
 
-// If a handler returns the error of a context, the outcome is that of a canceled call.
-func TestAHandlerReturnsTheErrorOfAContext(t *testing.T) {
-	for _, returned := range []error{context.Canceled, context.DeadlineExceeded, io.ErrUnexpectedEOF} {
-		l, outcomes := toldOf(9)
-		client, stop := start(func(context.Context, string) error { return returned }, connectlimit.Interceptor(l))
-		if _, err := client.Once(context.Background(), connect.NewRequest(&texts.Text{})); err == nil {
-			t.Errorf("%v: no error", returned)
+// A rule sees the header that the handler has set in its response.
+func TestAnOutcomeHasTheHeaderOfTheResponse(t *testing.T) {
+	l, outcomes := toldOf(9)
+	client := clientOf(urlOf(t, kinds{}, l))
+	_, once := client.Once(t.Context(), connect.NewRequest(&texts.Text{}))
+	_, up := client.Up(t.Context()).CloseAndReceive()
+	if err := errors.Join(once, up); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if got := (<-outcomes).Header("X-Kind"); got != "cached" {
+			t.Errorf("the rule sees %q", got)
 		}
-		if o := <-outcomes; o.Canceled == errors.Is(returned, io.ErrUnexpectedEOF) {
-			t.Errorf("%v: the outcome is %+v", returned, o)
+	}
+}
+
+// lasting is a context that never ends, and is none of package context.
+type lasting struct{ context.Context }
+
+func (lasting) Done() <-chan struct{} { return forever }
+
+var forever = make(chan struct{})
+
+// A client's stream that the program closes before its end was canceled. A stream that has ended
+// leaves nothing behind on its context, which may last as long as the process: TestMain would
+// find it.
+func TestTheEndOfAClientsStream(t *testing.T) {
+	l, outcomes := toldOf(9)
+	client := clientOf(urlOf(t, &service{handler: func(c rpctest.Call) error { return c.Send("one") }}), l)
+	for toTheEnd, want := range map[bool]core.Outcome{true: {Status: 200}, false: {Status: core.StatusCanceled, Canceled: true}} {
+		stream, err := client.Down(lasting{context.Background()}, connect.NewRequest(&texts.Text{}))
+		if err != nil {
+			t.Fatal(err)
 		}
-		stop()
+		for stream.Receive() && toTheEnd {
+		}
+		if err := errors.Join(stream.Err(), stream.Close()); err != nil {
+			t.Error(err)
+		}
+		if o := <-outcomes; o.Status != want.Status || o.Canceled != want.Canceled {
+			t.Errorf("read to the end: %t: the outcome is %+v, want %+v", toTheEnd, o, want)
+		}
+	}
+	if len(outcomes) != 0 {
+		t.Errorf("a second outcome: %+v", <-outcomes)
+	}
+}
+
+// Receive tells why a client's stream was denied, and CloseRequest does not. So it is if the server denies a stream.
+func TestCloseRequestOfADeniedStream(t *testing.T) {
+	l, _ := toldOf(0)
+	stream := clientOf(urlOf(t, echo{}), l).Both(context.Background())
+	if err := stream.CloseRequest(); err != nil {
+		t.Errorf("CloseRequest: %v", err)
+	}
+	var denied *connectlimit.DeniedError
+	if _, err := stream.Receive(); !errors.As(err, &denied) {
+		t.Errorf("Receive: %v", err)
+	}
+	if err := stream.CloseResponse(); err != nil {
+		t.Errorf("CloseResponse: %v", err)
 	}
 }
 
@@ -284,8 +255,7 @@ func (answerless) WrapUnary(connect.UnaryFunc) connect.UnaryFunc {
 // A call without an answer is Connect's to report: it is no panic of the limiter.
 func TestACallWithoutAnAnswer(t *testing.T) {
 	l, outcomes := toldOf(9)
-	client := textsconnect.NewTextsClient(nil, "http://example.test", connect.WithInterceptors(connectlimit.Interceptor(l), answerless{}))
-	if _, err := client.Once(context.Background(), connect.NewRequest(&texts.Text{})); connect.CodeOf(err) != connect.CodeInternal {
+	if _, err := clientOf("http://example.test", l, answerless{}).Once(context.Background(), connect.NewRequest(&texts.Text{})); connect.CodeOf(err) != connect.CodeInternal {
 		t.Errorf("the error is %v", err)
 	}
 	if o := <-outcomes; o.Status != 200 {
@@ -293,49 +263,27 @@ func TestACallWithoutAnAnswer(t *testing.T) {
 	}
 }
 
-// asking returns the address of a server whose limiter calls see for each request.
-func asking(t *testing.T, see func(core.Request)) string {
-	t.Helper()
-	key := keyfuncs.Func(func(r core.Request) (string, error) {
-		see(r)
-		return "", nil
-	})
-	l := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "r", Key: key, Limits: []core.Limit{core.PerHour(100)}}}}))
-	_, handler := textsconnect.NewTextsHandler(echo{}, connect.WithInterceptors(connectlimit.Interceptor(l)))
-	server := httptest.NewServer(handler)
-	t.Cleanup(server.Close)
-	t.Cleanup(http.DefaultClient.CloseIdleConnections)
-	return server.URL
-}
-
-// A header is binary if its name ends in -bin, also if it has no other part.
+// A header is binary if its name ends in -bin, also if it has no other part. One that cannot be
+// decoded is read as it is: a client cannot leave its key out that way.
 func TestWhichHeadersAreDecoded(t *testing.T) {
 	const raw, encoded = "\x00\xff", "AP8"
-	names := map[string]string{"-bin": raw, "-BIN": raw, "X-Token-Bin": raw, "bin": encoded, "X-Bin-X": encoded, "Xbin": encoded}
-	url := asking(t, func(r core.Request) {
-		for name, want := range names {
-			if got := r.HeaderValues(name); !slices.Equal(got, []string{want}) {
-				t.Errorf("%s: %q, want %q", name, got, want)
+	headers := map[string][2]string{
+		"-bin": {encoded, raw}, "-BIN": {encoded, raw}, "X-Token-Bin": {encoded, raw}, "bin": {encoded, encoded}, "X-Bin-X": {encoded, encoded}, "Xbin": {encoded, encoded},
+		"X-Broken-Bin": {"%%%", "%%%"},
+	}
+	client := clientOf(urlOf(t, echo{}, asking(func(r core.Request) {
+		for name, value := range headers {
+			if got := r.HeaderValues(name); !slices.Equal(got, value[1:]) {
+				t.Errorf("%s: %q, want %q", name, got, value[1:])
 			}
 		}
-	})
+	})))
 	r := connect.NewRequest(&texts.Text{})
-	for name := range names {
-		r.Header().Set(name, encoded)
+	for name, value := range headers {
+		r.Header().Set(name, value[0])
 	}
-	if _, err := textsconnect.NewTextsClient(http.DefaultClient, url).Once(t.Context(), r); err != nil {
+	if _, err := client.Once(t.Context(), r); err != nil {
 		t.Error(err)
-	}
-}
-
-// A binary header that cannot be decoded is read as it is: a client cannot leave its key out that way.
-func TestABinaryHeaderThatCannotBeDecoded(t *testing.T) {
-	var got []string
-	url := asking(t, func(r core.Request) { got = r.HeaderValues("X-Token-Bin") })
-	r := connect.NewRequest(&texts.Text{})
-	r.Header().Set("X-Token-Bin", "%%%")
-	if _, err := textsconnect.NewTextsClient(http.DefaultClient, url).Once(t.Context(), r); err != nil || !slices.Equal(got, []string{"%%%"}) {
-		t.Errorf("%q, %v", got, err)
 	}
 }
 
@@ -343,12 +291,12 @@ func TestABinaryHeaderThatCannotBeDecoded(t *testing.T) {
 func TestTheQueryOfACall(t *testing.T) {
 	var raw string
 	var parameters []string
-	url := asking(t, func(r core.Request) {
+	url := urlOf(t, echo{}, asking(func(r core.Request) {
 		message, found := r.Query("message")
 		if raw, parameters = r.RawQuery(), []string{message}; !found {
 			parameters = nil
 		}
-	})
+	}))
 	for _, row := range []struct {
 		method, query, body, want string
 		message                   []string
@@ -366,39 +314,10 @@ func TestTheQueryOfACall(t *testing.T) {
 	}
 }
 
-// Retry-After and Cache-Control have one line: the hook's takes the place of the decision's.
-func TestAHookReplacesRetryAfter(t *testing.T) {
-	hooks := hooktest.Funcs{OnDisallowedFunc: func(core.Request, core.Decision) core.Denial {
-		return core.Denial{Status: 429, Header: []core.Header{
-			{Name: "retry-after", Value: "7"}, {Name: "cache-control", Value: "private"}, {Name: "x-why", Value: "a"}, {Name: "X-Why", Value: "b"},
-		}}
-	}}
-	l := core.Must(core.New(core.Config{Hooks: hooks, Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerHour(1)}}}}))
-	_, handler := textsconnect.NewTextsHandler(echo{}, connect.WithInterceptors(connectlimit.Interceptor(l)))
-	server := httptest.NewServer(handler)
-	defer server.Close()
-	defer http.DefaultClient.CloseIdleConnections()
-	_, _ = curl(t, http.MethodPost, server.URL+textsconnect.TextsOnceProcedure, `{"text":"a"}`)
-	resp, _ := curl(t, http.MethodPost, server.URL+textsconnect.TextsOnceProcedure, `{"text":"a"}`)
-	for name, want := range map[string][]string{"Retry-After": {"7"}, "Cache-Control": {"private"}, "X-Why": {"a", "b"}} {
-		if got := resp.Header.Values(name); !slices.Equal(got, want) {
-			t.Errorf("%s: %q, want %q", name, got, want)
-		}
-	}
-}
-
 // A message that is denied has its fields in the trailer, where Cache-Control may not be.
 func TestTheTrailerOfADeniedMessage(t *testing.T) {
-	_, handler := textsconnect.NewTextsHandler(&service{handler: func(c rpctest.Call) error {
-		for {
-			if _, err := c.Receive(); err != nil {
-				return err
-			}
-		}
-	}}, connect.WithInterceptors(connectlimit.Interceptor(oneBy(keyfuncs.Static("")), connectlimit.PerMessage())))
-	server := httptest.NewServer(handler)
-	defer server.Close()
-	stream := textsconnect.NewTextsClient(server.Client(), server.URL).Up(t.Context())
+	l := connectlimit.Interceptor(oneBy(keyfuncs.Static("")), connectlimit.PerMessage())
+	stream := clientOf(urlOf(t, &service{handler: rpctest.OK}, l)).Up(t.Context())
 	for range 2 {
 		_ = stream.Send(&texts.Text{})
 	}
@@ -409,43 +328,5 @@ func TestTheTrailerOfADeniedMessage(t *testing.T) {
 	}
 	if got := failed.Meta(); got.Get("Retry-After") == "" || got.Get("Cache-Control") != "" {
 		t.Errorf("the metadata is %v, want Retry-After and no Cache-Control", got)
-	}
-}
-
-// A client's stream that the program closes before its end was canceled.
-func TestAStreamThatTheProgramCloses(t *testing.T) {
-	outcomes := make(chan core.Outcome, 2)
-	l := core.Must(core.New(core.Config{Rules: []core.Rule{{
-		Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(5)},
-		Counts: func(_ core.Request, o core.Outcome) bool {
-			outcomes <- o
-			return true
-		},
-	}}}))
-	_, handler := textsconnect.NewTextsHandler(&service{handler: func(c rpctest.Call) error { return c.Send("one") }})
-	server := httptest.NewServer(handler)
-	defer server.Close()
-	client := textsconnect.NewTextsClient(server.Client(), server.URL, connect.WithInterceptors(connectlimit.Interceptor(l)))
-	for toTheEnd, want := range map[bool]core.Outcome{true: {Status: 200}, false: {Status: core.StatusCanceled, Canceled: true}} {
-		stream, err := client.Down(context.Background(), connect.NewRequest(&texts.Text{}))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for stream.Receive() && toTheEnd {
-		}
-		if err := stream.Close(); err != nil {
-			t.Error(err)
-		}
-		select {
-		case o := <-outcomes:
-			if o.Status != want.Status || o.Canceled != want.Canceled {
-				t.Errorf("read to the end: %t: the outcome is %+v, want %+v", toTheEnd, o, want)
-			}
-		case <-time.After(20 * time.Second):
-			t.Fatalf("read to the end: %t: the limiter was not told the outcome", toTheEnd)
-		}
-	}
-	if len(outcomes) != 0 {
-		t.Errorf("a second outcome: %+v", <-outcomes)
 	}
 }

@@ -32,6 +32,13 @@ func TestAdapter(t *testing.T) {
 			m, ok := grpclimit.Message(r).(*texts.Text)
 			return m.GetText(), ok
 		},
+		Panics: map[string]func(){
+			"no checker":      func() { grpclimit.ServerOptions(nil) },
+			"a nil limiter":   func() { grpclimit.UnaryServerInterceptor((*core.Limiter)(nil)) },
+			"a nil option":    func() { grpclimit.StreamServerInterceptor(oneBy(keyfuncs.Static("")), nil) },
+			"a client's":      func() { grpclimit.DialOptions(nil) },
+			"a quota below 0": func() { grpclimit.PerIP(-1, 1) },
+		},
 		Method:        "POST",
 		EncodesBinary: true,
 	})
@@ -117,25 +124,36 @@ type service struct {
 }
 
 func (s *service) Once(ctx context.Context, in *texts.Text) (*texts.Text, error) {
-	c := &call{ctx: ctx, in: []string{in.GetText()}}
+	c := &call{ctx: ctx, Messages: rpctest.Messages{In: []string{in.GetText()}}}
 	err := c.serve(s.handler)
-	return &texts.Text{Text: c.last}, err
+	return &texts.Text{Text: c.Last}, err
 }
 
 func (s *service) Down(in *texts.Text, stream grpc.ServerStreamingServer[texts.Text]) error {
-	return (&call{ctx: stream.Context(), in: []string{in.GetText()}, send: stream.Send}).serve(s.handler)
+	return (&call{ctx: stream.Context(), Messages: rpctest.Messages{In: []string{in.GetText()}, Out: out(stream.Send)}}).serve(s.handler)
 }
 
 func (s *service) Up(stream grpc.ClientStreamingServer[texts.Text, texts.Text]) error {
-	c := &call{ctx: stream.Context(), receive: stream.Recv}
+	c := &call{ctx: stream.Context(), Messages: rpctest.Messages{Next: next(stream.Recv)}}
 	if err := c.serve(s.handler); err != nil {
 		return err
 	}
-	return stream.SendAndClose(&texts.Text{Text: c.last})
+	return stream.SendAndClose(&texts.Text{Text: c.Last})
 }
 
 func (s *service) Both(stream grpc.BidiStreamingServer[texts.Text, texts.Text]) error {
-	return (&call{ctx: stream.Context(), receive: stream.Recv, send: stream.Send}).serve(s.handler)
+	return (&call{ctx: stream.Context(), Messages: rpctest.Messages{Next: next(stream.Recv), Out: out(stream.Send)}}).serve(s.handler)
+}
+
+func next(receive func() (*texts.Text, error)) func() (string, error) {
+	return func() (string, error) {
+		m, err := receive()
+		return m.GetText(), err
+	}
+}
+
+func out(send func(*texts.Text) error) func(string) error {
+	return func(text string) error { return send(&texts.Text{Text: text}) }
 }
 
 // statusOf returns a handler's error in gRPC's words.

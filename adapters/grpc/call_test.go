@@ -3,6 +3,7 @@ package grpclimit_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"slices"
@@ -22,11 +23,8 @@ import (
 
 // call is a call as the table's handlers see it.
 type call struct {
-	ctx     context.Context //nolint:containedctx // the handler's
-	in      []string
-	receive func() (*texts.Text, error)
-	send    func(*texts.Text) error
-	last    string
+	rpctest.Messages
+	ctx context.Context //nolint:containedctx // the handler's
 }
 
 func (c *call) serve(h rpctest.Handler) error { return statusOf(h(c)) }
@@ -35,27 +33,6 @@ func (c *call) Context() context.Context        { return c.ctx }
 func (c *call) Decision() (core.Decision, bool) { return grpclimit.DecisionFrom(c.ctx) }
 func (c *call) SetCost(cost int64) bool         { return grpclimit.SetCost(c.ctx, cost) }
 func (c *call) Deny(d core.Decision) error      { return grpclimit.Deny(c.ctx, d) }
-
-func (c *call) Receive() (string, error) {
-	if c.receive != nil {
-		m, err := c.receive()
-		return m.GetText(), err
-	}
-	if len(c.in) == 0 {
-		return "", io.EOF
-	}
-	text := c.in[0]
-	c.in = c.in[1:]
-	return text, nil
-}
-
-func (c *call) Send(text string) error {
-	if c.send != nil {
-		return c.send(&texts.Text{Text: text})
-	}
-	c.last = text
-	return nil
-}
 
 // client calls a server.
 type client struct{ texts.TextsClient }
@@ -152,7 +129,7 @@ func reply(err error, header, trailer metadata.MD, all ...*texts.Text) rpctest.R
 			r.RetryAfter = d.GetRetryDelay().AsDuration()
 		case *errdetails.QuotaFailure:
 			for _, v := range d.GetViolations() {
-				r.Violations = append(r.Violations, v.GetSubject()+" "+v.GetDescription())
+				r.Violations = append(r.Violations, fmt.Sprint(v.GetSubject(), " ", v.GetQuotaId(), " ", v.GetQuotaValue(), " ", v.GetDescription()))
 			}
 		}
 	}

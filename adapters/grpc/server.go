@@ -2,7 +2,6 @@ package grpclimit
 
 import (
 	"context"
-	"sync/atomic"
 
 	"google.golang.org/grpc"
 
@@ -55,17 +54,14 @@ func StreamServerInterceptor(c core.Checker, opts ...Option) grpc.StreamServerIn
 		if !d.Allowed {
 			return i.deny(r, &d, set)
 		}
-		counts := i.perMessage && info.IsClientStream
 		set(rpc.Fields(&d))
-		s := &serverStream{ServerStream: ss, by: i, request: r, first: true, counts: counts}
-		s.call = rpc.Enter(i.checker, r, d, callOf(ctx))
-		s.ctx = context.WithValue(ctx, callKey{}, s.call)
+		call := rpc.Enter(i.checker, r, d, callOf(ctx))
+		s := &serverStream{ServerStream: ss, ctx: context.WithValue(ctx, callKey{}, call), by: i, request: r}
+		s.counts, s.messages.Call = i.perMessage && info.IsClientStream, call
 		panicked := true
 		defer func() {
-			if denied := s.denied.Load(); denied != nil {
-				err = *denied
-			}
-			end(s.call, ctx, err, panicked)
+			err = s.messages.Err(err)
+			end(call, ctx, err, panicked)
 		}()
 		err = handler(srv, s)
 		panicked = false
@@ -82,13 +78,11 @@ func end(call *rpc.Call, ctx context.Context, err error, panicked bool) {
 // serverStream is a stream that a checker has allowed.
 type serverStream struct {
 	grpc.ServerStream
-	ctx     context.Context //nolint:containedctx // that of the stream, with the call
-	by      *interceptor
-	request *request
-	call    *rpc.Call
-	counts  bool                  // each message counts
-	first   bool                  // no message has been received; of the goroutine that receives
-	denied  atomic.Pointer[error] // the error of a message that was denied
+	ctx      context.Context //nolint:containedctx // that of the stream, with the call
+	by       *interceptor
+	request  *request
+	counts   bool // each message counts
+	messages rpc.Messages
 }
 
 // Context implements grpc.ServerStream.
@@ -99,27 +93,9 @@ func (s *serverStream) RecvMsg(m any) error {
 	if !s.counts {
 		return s.ServerStream.RecvMsg(m)
 	}
-	if denied := s.denied.Load(); denied != nil {
-		return *denied
-	}
-	if err := s.ServerStream.RecvMsg(m); err != nil {
-		return err
-	}
-	if s.first {
-		s.first = false
-		return nil
-	}
-	if s.call.NeedsOutcome() {
-		s.call.Settle(rpc.End{}.Outcome())
-	}
 	r := *s.request
 	r.message = m
-	d := s.by.checker.Check(&r)
-	if d.Allowed {
-		s.call.Next(&r, d)
-		return nil
-	}
-	err := s.by.deny(&r, &d, func(lines []core.Header) { s.SetTrailer(pairs(lines)) })
-	s.denied.Store(&err)
-	return err
+	return s.messages.Receive(func() error { return s.ServerStream.RecvMsg(m) }, &r, func(d *core.Decision) error {
+		return s.by.deny(&r, d, func(lines []core.Header) { s.SetTrailer(pairs(lines)) })
+	})
 }

@@ -5,6 +5,7 @@ package rpc
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/floodgate-go/floodgate/core"
 )
@@ -102,4 +103,47 @@ func (c *Call) SetCost(cost int64) bool {
 		said = c.last().SetCost(cost) || said
 	}
 	return said
+}
+
+// Messages counts the messages of a stream that the client sends. The first message is counted
+// with the stream. Only one goroutine receives at a time.
+type Messages struct {
+	Call   *Call
+	later  bool                  // a message has been received
+	denied atomic.Pointer[error] // the error of a message that was denied
+}
+
+// Receive receives a message, and counts it as r. deny returns the error of a message that is
+// denied, which every later call of Receive returns too.
+func (m *Messages) Receive(receive func() error, r core.Request, deny func(*core.Decision) error) error {
+	if denied := m.denied.Load(); denied != nil {
+		return *denied
+	}
+	if err := receive(); err != nil {
+		return err
+	}
+	if !m.later {
+		m.later = true
+		return nil
+	}
+	if m.Call.NeedsOutcome() {
+		m.Call.Settle(End{}.Outcome())
+	}
+	d := m.Call.checker.Check(r)
+	if d.Allowed {
+		m.Call.Next(r, d)
+		return nil
+	}
+	err := deny(&d)
+	m.denied.Store(&err)
+	return err
+}
+
+// Err returns the error with which the stream ends: that of a message that was denied, or else
+// the handler's.
+func (m *Messages) Err(handler error) error {
+	if denied := m.denied.Load(); denied != nil {
+		return *denied
+	}
+	return handler
 }

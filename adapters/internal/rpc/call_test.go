@@ -103,17 +103,6 @@ func TestAMessageThatNeedsNoOutcome(t *testing.T) {
 	equal(t, s.statuses(), 200)
 }
 
-func TestTheDecisionOfACallIsTheInnermost(t *testing.T) {
-	var none *Call
-	if _, ok := none.Last(); ok || none.SetCost(1) {
-		t.Error("no call has a decision")
-	}
-	a, b := newSettling(t, core.PerHour(5)), newSettling(t, core.PerHour(9))
-	if d, ok := enter(b, enter(a, nil)).Last(); !ok || d.Limit().Quota != 9 {
-		t.Errorf("%v, %t", d, ok)
-	}
-}
-
 // The cost of a call concerns all its limiters, also those before and after one that has no use for it.
 func TestCostOfACall(t *testing.T) {
 	a, b := newSettling(t, core.PerHour(9)), newSettling(t, core.PerHour(9))
@@ -133,6 +122,69 @@ func TestCostOfACall(t *testing.T) {
 		d, err := s.Peek(context.Background(), 0, core.Hit{Rule: "r"})
 		if err != nil || d.Remaining != 5 {
 			t.Errorf("%v, %v; want 5 hits left", d, err)
+		}
+	}
+}
+
+func TestOutcomeOfAnEnd(t *testing.T) {
+	for name, row := range map[string]struct {
+		end                End
+		status             int
+		code               Code
+		canceled, panicked bool
+	}{
+		"a success":                      {End{}, 200, OK, false, false},
+		"a failure":                      {End{Code: NotFound}, 404, NotFound, false, false},
+		"an unknown code":                {End{Code: 99}, 500, 99, false, false},
+		"canceled":                       {End{Code: Canceled}, 499, Canceled, true, false},
+		"a success nobody has seen":      {End{Ended: true}, 499, Canceled, true, false},
+		"a failure nobody has seen":      {End{Code: NotFound, Ended: true}, 499, Canceled, true, false},
+		"a panic":                        {End{Panicked: true}, 500, Internal, false, true},
+		"a panic nobody has seen":        {End{Panicked: true, Ended: true}, 500, Internal, true, true},
+		"a status of its own":            {End{Status: 304}, 304, OK, false, false},
+		"a status of its own, not seen":  {End{Status: 304, Ended: true}, 499, Canceled, true, false},
+		"a status of its own, canceled":  {End{Status: 304, Code: Canceled}, 499, Canceled, true, false},
+		"a status of its own, and panic": {End{Status: 304, Panicked: true}, 500, Internal, false, true},
+	} {
+		o := row.end.Outcome()
+		if o.Status != row.status || CodeOf(o) != row.code || o.Canceled != row.canceled || o.Panicked != row.panicked {
+			t.Errorf("%s: %+v with code %d, want %+v", name, o, CodeOf(o), row)
+		}
+	}
+}
+
+func TestHeaderOfAnOutcome(t *testing.T) {
+	o := End{Code: Aborted, Header: func(name string) string { return "the value of " + name }}.Outcome()
+	for name, want := range map[string]string{"grpc-status": "10", "Grpc-Status": "10", "X-Other": "the value of X-Other"} {
+		if got := o.Header(name); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+	o = End{}.Outcome()
+	if got := o.Header(StatusHeader) + o.Header("X-Other"); got != "0" {
+		t.Errorf("without a header: %q", got)
+	}
+}
+
+// An outcome of HTTP has no code, or a text in its place.
+func TestCodeOfAnOutcomeOfAnother(t *testing.T) {
+	header := func(value string) func(string) string { return func(string) string { return value } }
+	for name, row := range map[string]struct {
+		o    core.Outcome
+		want Code
+	}{
+		"nothing":            {core.Outcome{}, Unknown},
+		"nothing, a header":  {core.Outcome{Header: header("")}, Unknown},
+		"200":                {core.Outcome{Status: 200}, OK},
+		"399":                {core.Outcome{Status: 399, Header: header("")}, OK},
+		"400":                {core.Outcome{Status: 400}, Unknown},
+		"a text":             {core.Outcome{Status: 500, Header: header("x")}, Unknown},
+		"a negative number":  {core.Outcome{Status: 500, Header: header("-1")}, Unknown},
+		"too large a number": {core.Outcome{Status: 500, Header: header("4294967296")}, Unknown},
+		"a number":           {core.Outcome{Status: 500, Header: header("5")}, NotFound},
+	} {
+		if got := CodeOf(row.o); got != row.want {
+			t.Errorf("%s: code %d, want %d", name, got, row.want)
 		}
 	}
 }

@@ -4,15 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
 
 	"github.com/floodgate-go/floodgate/core"
-	"github.com/floodgate-go/floodgate/floodgatetest"
-	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
 func TestCodeOfADenial(t *testing.T) {
@@ -77,64 +74,48 @@ func TestGivenUp(t *testing.T) {
 	}
 }
 
-// denied returns the decision on the second call of a limiter with a limit of one, and the denial
-// of the default hooks.
-func denied(t *testing.T, limits ...core.Limit) (core.Decision, core.Denial) {
-	t.Helper()
-	l := floodgatetest.NewLimiter(t, floodgatetest.NewClock(), core.Config{Rules: []core.Rule{{Name: "key", Key: keyfuncs.Static(""), Limits: limits}}})
-	r := floodgatetest.NewRequest("POST", "/a.B/C")
-	l.Check(r)
-	d := l.Check(r)
-	if d.Allowed {
-		t.Fatal("the second call is allowed")
-	}
-	return d, l.Deny(r, d)
-}
-
-func TestDenialOfACallOverALimit(t *testing.T) {
-	d, denial := denied(t, core.Limit{Name: "burst", Quota: 1, Window: 10 * time.Second, Algorithm: core.FixedWindow}, core.PerHour(100))
-	denial.Header = append(denial.Header, core.Header{Name: "X-Tenant", Value: "t"})
-	r := NewDenial(&d, denial)
-	violations := []Violation{{Subject: "rule:key", ID: "burst", Quota: 1, Description: "the limit burst allows 1 per 10s"}}
-	if r.Code != ResourceExhausted || r.RetryAfter != 10*time.Second || !slices.Equal(r.Violations, violations) {
-		t.Errorf("%+v", r)
-	}
-	names := map[string]int{}
-	for _, line := range r.Fields {
-		names[strings.ToLower(line.Name)]++
-	}
-	if names["retry-after"] != 1 || names["ratelimit"] != 1 || names["x-tenant"] != 1 || names["content-type"] != 0 {
-		t.Errorf("the fields are %v", r.Fields)
-	}
-	if !strings.Contains(r.Message, "10 s") {
-		t.Errorf("the message is %q", r.Message)
-	}
-}
-
-func TestDenialWithoutDetails(t *testing.T) {
-	over, denial := denied(t, core.PerHour(1))
-	never, ofNever := denied(t, core.PerHour(0))
-	if r := NewDenial(&never, ofNever); r.Code != ResourceExhausted || r.RetryAfter != 0 || len(r.Violations) != 1 {
-		t.Errorf("no wait helps: %+v", r)
-	}
-	forbidden := denial
-	forbidden.Status = 403
-	if r := NewDenial(&over, forbidden); r.Code != PermissionDenied || r.RetryAfter != 0 || len(r.Violations) != 0 {
-		t.Errorf("a hook forbids: %+v", r)
-	}
-	for err, want := range map[error]Code{context.Canceled: Canceled, context.DeadlineExceeded: DeadlineExceeded} {
-		d := over
-		d.Err = fmt.Errorf("waiting: %w", err)
-		if r := NewDenial(&d, denial); r.Code != want || r.RetryAfter != 0 || len(r.Violations) != 0 || strings.Contains(r.Message, "quota") {
-			t.Errorf("the call was waiting: %+v", r)
-		}
-	}
-	// The store's own deadline is not that of the call.
+// A store's own deadline is not that of the call.
+func TestDenialOfACallWhoseStoreFailed(t *testing.T) {
 	for reason, want := range map[core.Reason]Code{core.ReasonFailed: Unavailable, core.ReasonBadRequest: InvalidArgument} {
 		d := core.Decision{Reason: reason, Err: context.DeadlineExceeded}
 		d.RetryAfter = time.Second
 		if r := NewDenial(&d, core.Denial{}); r.Code != want || r.RetryAfter != 0 || len(r.Violations) != 0 {
 			t.Errorf("%v: %+v", reason, r)
 		}
+	}
+}
+
+// gRPC refuses all metadata of a response because of one line that it does not allow.
+func TestLinesThatCanBeMetadata(t *testing.T) {
+	for _, name := range []string{"X-Tenant", "x_y", "x.y", "0", "retry-after", "cache-control", "x-bin-x", "binary", "contents", "the-trailer", "X-Grpc-Status", "tea", "az09"} {
+		if len(allowedIn([]core.Header{{Name: name, Value: "v"}})) != 1 {
+			t.Errorf("%s is left out", name)
+		}
+	}
+	for _, name := range []string{
+		"", "X Tenant", "x:y", ":path", "é", "x/y", "x\x00", "x\n", "x`", "x{", "x@", "x[",
+		"Transfer-Encoding", "TE", "Connection", "Keep-Alive", "Upgrade", "Host", "Date", "User-Agent",
+		"Content-Type", "Content-Length", "Connect-Timeout-Ms", "Grpc-Status", "grpc-message", "Trailer", "trailer-x", "Trailers", "X-Token-Bin", "x-bin",
+	} {
+		if len(allowedIn([]core.Header{{Name: name, Value: "v"}})) != 0 {
+			t.Errorf("%q is a name of metadata", name)
+		}
+	}
+	for _, value := range []string{"", " ", "~", "v w", "a,b"} {
+		if len(allowedIn([]core.Header{{Name: "x", Value: value}})) != 1 {
+			t.Errorf("the value %q is left out", value)
+		}
+	}
+	for _, value := range []string{"\n", "a\r\nb", "\x00", "\t", "\x1f", "\x7f", "é", "\xff"} {
+		if len(allowedIn([]core.Header{{Name: "x", Value: value}})) != 0 {
+			t.Errorf("%q is a value of metadata", value)
+		}
+	}
+}
+
+func TestLinesKeepTheirOrder(t *testing.T) {
+	got := allowedIn([]core.Header{{Name: "B", Value: "1"}, {Name: "Date", Value: "x"}, {Name: "a", Value: "2"}, {Name: "B", Value: "3"}})
+	if len(got) != 3 || got[0].Value != "1" || got[1].Value != "2" || got[2].Value != "3" {
+		t.Errorf("%v", got)
 	}
 }

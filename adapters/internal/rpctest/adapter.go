@@ -9,6 +9,7 @@ package rpctest
 import (
 	"context"
 	"errors"
+	"io"
 	"testing"
 	"time"
 
@@ -26,6 +27,8 @@ type Adapter struct {
 	Code func(core.Outcome) uint32
 	// Message returns the text of the adapter's Message, and whether there is a message.
 	Message func(core.Request) (string, bool)
+	// Panics calls the adapter's functions with what is nil or invalid, one at a time.
+	Panics map[string]func()
 	// Method is the method of Once in HTTP.
 	Method string
 	// EncodesBinary says that the client encodes metadata whose name ends in -bin. If not, the
@@ -134,8 +137,8 @@ type Reply struct {
 	Message string
 	// Details is the number of details, of any type.
 	Details int
-	// RetryAfter and Violations are of RetryInfo and QuotaFailure. A violation is the subject,
-	// a space and the description.
+	// RetryAfter and Violations are of RetryInfo and QuotaFailure. A violation is the subject, the
+	// identifier, the value and the description, with spaces between them.
 	RetryAfter time.Duration
 	Violations []string
 	// Header has the metadata of the response, header and trailer. It may be nil if the client
@@ -156,12 +159,44 @@ const (
 
 var errPlain = errors.New("an error without a code")
 
+// Messages are the methods Receive and Send of a Call. A framework sets the functions for the
+// side that is a stream.
+type Messages struct {
+	In   []string // what Receive returns if Next is nil
+	Next func() (string, error)
+	Out  func(string) error
+	Last string // what Send has got if Out is nil
+}
+
+// Receive implements Call.
+func (m *Messages) Receive() (string, error) {
+	if m.Next != nil {
+		return m.Next()
+	}
+	if len(m.In) == 0 {
+		return "", io.EOF
+	}
+	text := m.In[0]
+	m.In = m.In[1:]
+	return text, nil
+}
+
+// Send implements Call.
+func (m *Messages) Send(text string) error {
+	if m.Out != nil {
+		return m.Out(text)
+	}
+	m.Last = text
+	return nil
+}
+
 // Run runs the table.
 func Run(t *testing.T, a Adapter) {
 	for _, group := range []struct {
 		name string
 		run  func(*testing.T, Adapter)
 	}{
+		{"Arguments", arguments},
 		{"Keys", keys},
 		{"Client address", clientAddress},
 		{"Hostile metadata", hostile},
@@ -181,5 +216,18 @@ func Run(t *testing.T, a Adapter) {
 		{"Clients", clients},
 	} {
 		t.Run(group.name, func(t *testing.T) { group.run(t, a) })
+	}
+}
+
+func arguments(t *testing.T, a Adapter) {
+	for name, call := range a.Panics {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s: no panic", name)
+				}
+			}()
+			call()
+		}()
 	}
 }

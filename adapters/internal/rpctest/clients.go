@@ -38,6 +38,16 @@ func clients(t *testing.T, a Adapter) {
 		}
 	})
 
+	t.Run("a key of the message", func(t *testing.T) {
+		c := a.Serve(t, App{}).Dial(t, direct, byKey(t, keyfuncs.Func(func(r core.Request) (string, error) {
+			text, _ := a.Message(r)
+			return text, nil
+		}), 1))
+		for _, text := range []string{"a", "b"} {
+			want(t, count(2, func(int) Reply { return c.Do(within(t), Once, []string{text}) }), 0, 1, codeResourceExhausted, 1)
+		}
+	})
+
 	t.Run("one limiter twice counts twice", func(t *testing.T) {
 		l := all(t, 8)
 		c := a.Serve(t, App{}).Dial(t, direct, l, all(t, 100), l)

@@ -26,7 +26,7 @@ func denials(t *testing.T, a Adapter) {
 			key := fmt.Sprint("secret-", i)
 			want(t, count(1, func(int) Reply { return c.Do(within(t), kind, []string{""}, "x-key", key) }), 0, 1)
 			r := c.Do(within(t), kind, []string{""}, "x-key", key)
-			violations := []string{"rule:key the limit burst allows 1 per 10s", "rule:key the limit hourly allows 1 per 1h"}
+			violations := []string{"rule:key burst 1 the limit burst allows 1 per 10s", "rule:key hourly 1 the limit hourly allows 1 per 1h"}
 			if r.Code != codeResourceExhausted || r.RetryAfter != time.Hour || !slices.Equal(r.Violations, violations) || r.Details != 2 {
 				t.Errorf("%s: %+v", kind, r)
 			}
@@ -112,7 +112,12 @@ func denials(t *testing.T, a Adapter) {
 	})
 
 	t.Run("a handler denies", func(t *testing.T) {
-		l := all(t, 1)
+		var seen string
+		hooks := hooktest.Funcs{OnDisallowedFunc: func(r core.Request, d core.Decision) core.Denial {
+			seen = r.Path() + " " + r.Route()
+			return core.DefaultHooks{}.OnDisallowed(r, d)
+		}}
+		l := limiter(t, core.Config{Hooks: hooks, Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerMinute(1)}}}})
 		c := a.Serve(t, App{Handler: func(c Call) error {
 			d, err := l.Take(c.Context(), 1, core.Hit{Rule: "r", Key: ""})
 			if err != nil {
@@ -127,6 +132,9 @@ func denials(t *testing.T, a Adapter) {
 		for _, kind := range Kinds {
 			if r := c.Do(within(t), kind, []string{""}); r.Code != codeResourceExhausted || r.RetryAfter <= 0 || len(r.Violations) != 1 || header(r, "retry-after") == "" {
 				t.Errorf("%s: %+v", kind, r)
+			}
+			if seen != kind.Route()+" "+kind.Route() {
+				t.Errorf("%s: the hook sees the path and the route %q", kind, seen)
 			}
 		}
 	})

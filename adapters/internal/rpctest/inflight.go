@@ -53,7 +53,7 @@ func inFlights(t *testing.T, a Adapter) {
 			ctx, cancel := context.WithCancel(within(t))
 			second := call(ctx)
 			r := c.Do(within(t), kind, []string{""})
-			if r.Code != codeResourceExhausted || len(r.Violations) != 1 || !strings.HasPrefix(r.Violations[0], "rule:r the limit r allows 2 ") || r.RetryAfter <= 0 {
+			if r.Code != codeResourceExhausted || len(r.Violations) != 1 || !strings.HasPrefix(r.Violations[0], "rule:r r 2 the limit r allows 2 ") || r.RetryAfter <= 0 {
 				t.Errorf("the third call gets %+v", r)
 			}
 			cancel() // a client that hangs up frees its place

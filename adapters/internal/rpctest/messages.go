@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/hooktest"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
@@ -77,6 +78,20 @@ func messages(t *testing.T, a Adapter) {
 					t.Errorf("%s, the handler %s: the client gets %+v", kind, name, r)
 				}
 			}
+		}
+	})
+
+	// A hook may set a field twice. The handler may have sent the header before.
+	t.Run("the fields of a denied message are in the trailer", func(t *testing.T) {
+		hooks := hooktest.Funcs{OnDisallowedFunc: func(core.Request, core.Decision) core.Denial {
+			return core.Denial{Status: 429, Header: []core.Header{{Name: "X-Why", Value: "a"}, {Name: "x-why", Value: "b"}}}
+		}}
+		l := limiter(t, core.Config{Hooks: hooks, Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(2)}}}})
+		c := a.Serve(t, App{Limits: []Limit{{Checker: l, PerMessage: true}}, Handler: func(c Call) error {
+			return errors.Join(c.Send("early"), OK(c))
+		}}).Dial(t, direct)
+		if r := c.Do(within(t), Both, five); r.Code != codeResourceExhausted || header(r, "x-why") != "a|b" {
+			t.Errorf("%+v, x-why: %q", r, header(r, "x-why"))
 		}
 	})
 
