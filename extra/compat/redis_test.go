@@ -2,7 +2,6 @@ package compat
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -112,44 +111,5 @@ func TestALostReplyToAPipelineIsChargedOnce(t *testing.T) {
 				t.Errorf("%d charged for %d takes, %d of which have failed; %d replies lost", charged, callers+1, failed.Load(), proxy.Lost())
 			}
 		})
-	}
-}
-
-// What automatic pipelining is worth: decisions a second, for one limit of one
-// key and three limits of two.
-func BenchmarkAutomaticPipelining(b *testing.B) {
-	server := redistest.Start(b)
-	three := []core.Limit{core.PerSecond(1e6), core.PerMinute(1e7), core.PerHour(1e8)}
-	for name, client := range pipeliners(b, &redis.Options{Addr: server.Addr, PoolSize: 256}) {
-		for rules, limits := range map[string][]core.Limit{"1limit": three[:1], "3limitsx2keys": three} {
-			for _, goroutines := range []int{1, 16, 64, 256} {
-				b.Run(fmt.Sprintf("%s/%s/%d", rules, name, goroutines), func(b *testing.B) {
-					config := core.Config{
-						Name:  fmt.Sprintf("%s-%s-%d-%d", rules, name, goroutines, b.N),
-						Store: redisstore.New(client, redisstore.Timeout(20*time.Second), redisstore.AnotherInstance()),
-						Rules: []core.Rule{{Name: "ip", Limits: limits}, {Name: "user", Limits: limits}},
-					}
-					if len(limits) == 1 {
-						config.Rules = config.Rules[:1]
-					}
-					limiter := core.Must(core.New(config))
-					var next atomic.Int64
-					var wg sync.WaitGroup
-					for range goroutines {
-						wg.Go(func() {
-							for i := next.Add(1); i <= int64(b.N); i = next.Add(1) {
-								hits := []core.Hit{{Rule: "ip", Key: fmt.Sprint(i % 1000)}, {Rule: "user", Key: fmt.Sprint(i % 1000)}}
-								if _, err := limiter.Take(context.Background(), 1, hits[:len(config.Rules)]...); err != nil {
-									b.Error(err)
-									return
-								}
-							}
-						})
-					}
-					wg.Wait()
-					b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "decisions/s")
-				})
-			}
-		}
 	}
 }

@@ -2,19 +2,173 @@ package compat
 
 import (
 	"context"
+	"errors"
 	"io"
-	"maps"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
+	"connectrpc.com/connect"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	connectlimit "github.com/floodgate-go/floodgate/adapters/connect"
+	grpclimit "github.com/floodgate-go/floodgate/adapters/grpc"
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 	"github.com/floodgate-go/floodgate/login"
 	"github.com/floodgate-go/floodgate/policy"
-	"github.com/floodgate-go/floodgate/stores/resilient"
 )
+
+// health has the two methods of the health service that all tests here call. A call names a user
+// in its message; rightUser is one whose calls succeed.
+type health struct {
+	grpc_health_v1.UnimplementedHealthServer
+}
+
+const (
+	checkRPC  = "/grpc.health.v1.Health/Check"
+	watchRPC  = "/grpc.health.v1.Health/Watch"
+	rightUser = "right"
+)
+
+type (
+	request  = grpc_health_v1.HealthCheckRequest
+	response = grpc_health_v1.HealthCheckResponse
+)
+
+func (h *health) Check(_ context.Context, r *request) (*response, error) {
+	if _, password, _ := strings.Cut(r.GetService(), ":"); password == "wrong" {
+		return nil, status.Error(16, "the password is wrong")
+	}
+	return &response{}, nil
+}
+
+func (h *health) Watch(_ *request, s grpc.ServerStreamingServer[response]) error {
+	return s.Send(&response{})
+}
+
+// rpc is a way to serve the health service behind a checker. call calls a method, with a user and
+// metadata (names and values), and returns the code's number and the error's text.
+type rpc struct {
+	serve   func(t *testing.T, c core.Checker, h *health) (call func(ctx context.Context, method, user string, md ...string) (uint32, string))
+	message func(core.Request) any
+}
+
+var rpcs = map[string]rpc{
+	"gRPC": {message: grpclimit.Message, serve: func(t *testing.T, c core.Checker, h *health) func(context.Context, string, string, ...string) (uint32, string) {
+		listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := grpc.NewServer(grpclimit.ServerOptions(c)...)
+		grpc_health_v1.RegisterHealthServer(s, h)
+		go func() { _ = s.Serve(listener) }()
+		t.Cleanup(s.Stop)
+		conn, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		client := grpc_health_v1.NewHealthClient(conn)
+		return func(ctx context.Context, method, user string, md ...string) (uint32, string) {
+			ctx = metadata.AppendToOutgoingContext(ctx, md...)
+			in := &request{Service: user}
+			var err error
+			if method == checkRPC {
+				_, err = client.Check(ctx, in)
+			} else {
+				var stream grpc.ServerStreamingClient[response]
+				for stream, err = client.Watch(ctx, in); err == nil; {
+					_, err = stream.Recv()
+				}
+				if errors.Is(err, io.EOF) {
+					err = nil
+				}
+			}
+			return uint32(status.Code(err)), status.Convert(err).Message()
+		}
+	}},
+	"Connect": {message: connectlimit.Message, serve: func(t *testing.T, c core.Checker, h *health) func(context.Context, string, string, ...string) (uint32, string) {
+		limits := connect.WithInterceptors(connectlimit.Interceptor(c))
+		mux := http.NewServeMux()
+		mux.Handle(checkRPC, connect.NewUnaryHandler(checkRPC, func(ctx context.Context, r *connect.Request[request]) (*connect.Response[response], error) {
+			out, err := h.Check(ctx, r.Msg)
+			if err != nil {
+				return nil, connect.NewError(connect.Code(status.Code(err)), err)
+			}
+			return connect.NewResponse(out), nil
+		}, limits))
+		mux.Handle(watchRPC, connect.NewServerStreamHandler(watchRPC, func(_ context.Context, _ *connect.Request[request], s *connect.ServerStream[response]) error {
+			return s.Send(&response{})
+		}, limits))
+		s := httptest.NewServer(mux)
+		t.Cleanup(s.Close)
+		return func(ctx context.Context, method, user string, md ...string) (uint32, string) {
+			r := connect.NewRequest(&request{Service: user})
+			for i := 0; i < len(md); i += 2 {
+				r.Header().Add(md[i], md[i+1])
+			}
+			client := connect.NewClient[request, response](s.Client(), s.URL+method)
+			var err error
+			if method == checkRPC {
+				_, err = client.CallUnary(ctx, r)
+			} else {
+				var stream *connect.ServerStreamForClient[response]
+				if stream, err = client.CallServerStream(ctx, r); err == nil {
+					for stream.Receive() {
+					}
+					err = stream.Err()
+					_ = stream.Close()
+				}
+			}
+			if err == nil {
+				return 0, ""
+			}
+			return uint32(connect.CodeOf(err)), err.Error()
+		}
+	}},
+}
+
+// The codes that the tests here name.
+const (
+	ok                = 0
+	invalidArgument   = 3
+	resourceExhausted = 8
+	unauthenticated   = 16
+)
+
+func eachRPC(t *testing.T, test func(t *testing.T, s rpc)) {
+	for name, s := range rpcs {
+		t.Run(name, func(t *testing.T) { test(t, s) })
+	}
+}
+
+// codes makes calls and fails if their codes are not these.
+func codes(t *testing.T, what string, call func(i int) (uint32, string), want ...uint32) {
+	t.Helper()
+	for i, w := range want {
+		if code, text := call(i); code != w {
+			t.Errorf("%s, call %d: code %d (%s), want %d", what, i+1, code, text, w)
+		}
+	}
+}
+
+func writeFile(t *testing.T, text string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "limits.yaml")
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
 
 func TestAPolicyFileLimitsCalls(t *testing.T) {
 	eachRPC(t, func(t *testing.T, s rpc) {
@@ -43,84 +197,6 @@ policies:
 	})
 }
 
-func TestAPolicyFileBoundsWhatRunsAndMakesCallsWait(t *testing.T) {
-	eachRPC(t, func(t *testing.T, s rpc) {
-		set, err := policy.Load(writeFile(t, `
-policies:
-  - name: slow
-    in-flight: 1
-    wait: 20s
-`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = set.Close() })
-		h := &health{entered: make(chan struct{}), leave: make(chan struct{})}
-		call := s.serve(t, set, h)
-		done := make(chan uint32, 3)
-		for range 3 {
-			go func() {
-				code, _ := call(t.Context(), checkRPC, "")
-				done <- code
-			}()
-		}
-		for range 3 {
-			<-h.entered
-			select {
-			case <-h.entered:
-				t.Fatal("two calls run at once")
-			default:
-			}
-			h.leave <- struct{}{}
-			if code := <-done; code != ok {
-				t.Errorf("code %d", code)
-			}
-		}
-	})
-}
-
-// A field of the body is a mistake in a policy for calls: the log names it, and the client is told
-// that its call is wrong, not that the service is away.
-func TestAFieldOfTheBodyIsNoKeyOfACall(t *testing.T) {
-	for _, key := range []string{`form["user"]`, `json["user"]`, `json["user.name"]`} {
-		t.Run(key, func(t *testing.T) {
-			eachRPC(t, func(t *testing.T, s rpc) {
-				log := &lines{}
-				set, err := policy.Load(writeFile(t, "policies: [{name: p, key: '"+key+"', limits: 3/h}]"), policy.Log(log.logger()))
-				if err != nil {
-					t.Fatal(err)
-				}
-				t.Cleanup(func() { _ = set.Close() })
-				call := s.serve(t, set, &health{})
-				for _, method := range []string{checkRPC, watchRPC} {
-					codes(t, method, func(int) (uint32, string) { return call(t.Context(), method, "") }, invalidArgument, invalidArgument)
-				}
-				if n := strings.Count(log.String(), "PostField cannot read a call"); n != 1 {
-					t.Errorf("the log has the line %d times:\n%s", n, log)
-				}
-			})
-		})
-	}
-}
-
-func TestAGuardOfAField(t *testing.T) {
-	eachRPC(t, func(t *testing.T, s rpc) {
-		log := &lines{}
-		guard, err := login.NewGuard(login.Config{Field: "username", Log: log.logger()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = guard.Close() })
-		call := s.serve(t, guard, &health{})
-		for _, method := range []string{checkRPC, watchRPC} {
-			codes(t, method, func(int) (uint32, string) { return call(t.Context(), method, "alice:wrong") }, invalidArgument, invalidArgument)
-		}
-		if n := strings.Count(log.String(), "PostField cannot read a call"); n != 1 {
-			t.Errorf("the log has the line %d times:\n%s", n, log)
-		}
-	})
-}
-
 func TestAGuardOfAMessage(t *testing.T) {
 	eachRPC(t, func(t *testing.T, s rpc) {
 		guard, err := login.NewGuard(login.Config{Sources: []core.KeyFunc{keyfuncs.Func(func(r core.Request) (string, error) {
@@ -145,81 +221,5 @@ func TestAGuardOfAMessage(t *testing.T) {
 		codes(t, "after a success", as("bob:wrong"), wrong, wrong, wrong, wrong, wrong, resourceExhausted)
 		codes(t, "no name", as(":wrong"), invalidArgument)
 		codes(t, "a stream has no message yet", func(int) (uint32, string) { return call(t.Context(), watchRPC, "carol:wrong") }, invalidArgument)
-	})
-}
-
-// away is a store that does not answer while it is away.
-type away struct {
-	core.Store
-	mu   sync.Mutex
-	gone bool
-}
-
-func (a *away) set(gone bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.gone = gone
-}
-
-func (a *away) Open(name string, rules []core.StoreRule) (core.Counters, error) {
-	c, err := a.Store.Open(name, rules)
-	return &awayCounters{c, a}, err
-}
-
-type awayCounters struct {
-	core.Counters
-	store *away
-}
-
-func (c *awayCounters) Do(ctx context.Context, b *core.Batch) error {
-	c.store.mu.Lock()
-	gone := c.store.gone
-	c.store.mu.Unlock()
-	if gone {
-		return io.ErrUnexpectedEOF
-	}
-	return c.Counters.Do(ctx, b)
-}
-
-func TestCallsWhileTheStoreIsAway(t *testing.T) {
-	eachRPC(t, func(t *testing.T, s rpc) {
-		for mode, want := range map[resilient.Mode]map[uint32]int{
-			resilient.Local:      {ok: 3, resourceExhausted: 3},
-			resilient.FailOpen:   {ok: 6},
-			resilient.FailClosed: {unavailable: 6},
-		} {
-			t.Run(mode.String(), func(t *testing.T) {
-				store := &away{Store: core.Must(core.NewMemory(core.MemoryConfig{}))}
-				r, err := resilient.New(store, resilient.Config{OnFailure: mode, Retry: 10 * time.Millisecond, Log: (&lines{}).logger()})
-				if err != nil {
-					t.Fatal(err)
-				}
-				t.Cleanup(func() { _ = r.Close() })
-				l, err := core.New(core.Config{Name: "calls", Store: r, Log: (&lines{}).logger(), Rules: []core.Rule{{Key: keyfuncs.Header("user"), Limits: []core.Limit{core.PerHour(3)}}}})
-				if err != nil {
-					t.Fatal(err)
-				}
-				call := s.serve(t, l, &health{})
-				six := func(user string) map[uint32]int {
-					got := map[uint32]int{}
-					for i := range 6 {
-						code, _ := call(t.Context(), []string{checkRPC, watchRPC}[i%2], "", "user", user)
-						got[code]++
-					}
-					return got
-				}
-				store.set(true)
-				if got := six("a"); !maps.Equal(got, want) {
-					t.Errorf("away: %v, want %v", got, want)
-				}
-				store.set(false)
-				for !r.Up() {
-					_, _ = call(t.Context(), checkRPC, "", "user", "asks whether it is back")
-				}
-				if got := six("b"); !maps.Equal(got, map[uint32]int{ok: 3, resourceExhausted: 3}) {
-					t.Errorf("back: %v", got)
-				}
-			})
-		}
 	})
 }
