@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"github.com/floodgate-go/floodgate/internal/leftout"
 	"github.com/floodgate-go/floodgate/internal/memcachedtest"
 	"github.com/floodgate-go/floodgate/internal/redistest"
@@ -16,6 +18,8 @@ import (
 
 // The documents of this tree, in which every block, link and anchor is tested.
 var documents = []string{"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "docs", "examples"}
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func root(t *testing.T) string {
 	t.Helper()
