@@ -1,3 +1,9 @@
+// Package adaptertest is the table of HTTP behaviour that every adapter passes:
+// what holds in one framework holds in all.
+//
+// An adapter's test describes its framework as an [Adapter] and calls [Run],
+// which starts real servers on the loopback interface and speaks HTTP/1.1 with
+// them.
 package adaptertest
 
 import (
@@ -23,15 +29,18 @@ type Adapter struct {
 	// Parameter is how a pattern of the framework spells the parameter id of a path, such
 	// as "{id}".
 	Parameter string
-	// ServeHTTP2 is Serve with TLS and HTTP/2; nil where the framework has none.
+	// ServeHTTP2 is Serve with TLS and HTTP/2; nil if the framework is not one of net/http.
+	// The Context of those that are embeds an Exchange.
 	ServeHTTP2 func(t *testing.T, app App) string
 	// Own returns a header of the framework's own request that r stands for, by the
 	// framework's own means, and whether the adapter finds that request.
 	Own func(r core.Request, header string) (value string, found bool)
-	// Readers are the names of the ways in which Context.Read reads, for each of
-	// the fields username, user[name], name (in JSON, the member name of the object
-	// user) and mail.
-	Readers map[string][]string
+	// Name is the name of the adapter's package, and Mount calls its Middleware with a
+	// number of nil options.
+	Name  string
+	Mount func(c core.Checker, nilOptions int)
+	// ReturnsErrors says that handlers return errors to the framework, and so does OnDenied.
+	ReturnsErrors bool
 	// Flushes says that a handler can send a part of a response before the next
 	// one is made.
 	Flushes bool
@@ -71,7 +80,8 @@ type App struct {
 	// that Limits stand on, and Routes are in.
 	Group string
 	// AnswersErrors puts in an error handler of the application's that answers
-	// ErrWrongPassword, also a wrapped one, with 401.
+	// ErrWrongPassword, also a wrapped one, with 401. It writes nothing if the error is
+	// Ignored.
 	AnswersErrors bool
 	// User is stored by a middleware before Limits, under UserKey, as the
 	// framework's authentication middlewares do; "" stores none.
@@ -127,6 +137,12 @@ const AllowedOrigin = "https://a.example"
 // App.AnswersErrors.
 var ErrWrongPassword = errors.New("wrong password")
 
+// Ignored reports whether an error is that of a context. Many applications write no response
+// to such an error, because they assume that the client has gone away.
+func Ignored(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
 // UserKey is the key of App.User.
 const UserKey = "user"
 
@@ -136,6 +152,8 @@ type Limit struct {
 	// Denied, where it is not "", is the body that the adapter's deny option
 	// writes, with status 418, from a handler of the framework's own kind.
 	Denied string
+	// DeniedError makes the handler return an error with status 418, in the framework's way.
+	DeniedError bool
 	// Expose is the adapter's option ExposeDecision.
 	Expose bool
 }
@@ -168,9 +186,6 @@ type Context interface {
 	Form(name string) string
 	// PathValue returns a parameter of the matched route, by the framework's own means.
 	PathValue(name string) string
-	// Read returns the value of a field that a handler finds in one of the ways of
-	// Adapter.Readers, "" if it finds none.
-	Read(field, reader string) string
 	// JSON decodes the body by the framework's own means.
 	JSON(v any) error
 	// Header returns a header of the request.
@@ -203,7 +218,6 @@ func Run(t *testing.T, a Adapter) {
 		{"Routes", routes},
 		{"Path values", pathValues},
 		{"Bodies", bodies},
-		{"Readers", handlersRead},
 		{"Bodies that were read before", readBefore},
 		{"Outcomes", outcomes},
 		{"Cancellation", cancellation},

@@ -177,20 +177,3 @@ func deadlines(t *testing.T, a Adapter) {
 		}
 	}
 }
-
-// Timeouts takes http.TimeoutHandler out of an application's outer middlewares,
-// for frameworks of which it can only stand around the whole application.
-func Timeouts(ms []Middleware) (others []Middleware, around func(http.Handler) http.Handler) {
-	around = func(h http.Handler) http.Handler { return h }
-	for _, m := range ms {
-		switch m {
-		case Timeout:
-			around = func(h http.Handler) http.Handler { return http.TimeoutHandler(h, DeadlineAfter, "") }
-		case PatientTimeout:
-			around = func(h http.Handler) http.Handler { return http.TimeoutHandler(h, PatientAfter, "") }
-		default:
-			others = append(others, m)
-		}
-	}
-	return others, around
-}

@@ -5,7 +5,9 @@ import (
 	"crypto/tls"
 	"io"
 	"net/http"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/floodgate-go/floodgate/keyfuncs"
@@ -49,6 +51,38 @@ func http2(t *testing.T, a Adapter) {
 		}
 		wg.Wait()
 		want(t, statuses, 200, 100, 429, 150)
+	})
+	t.Run("streams that the client cancels at once count", func(t *testing.T) {
+		var reached, left atomic.Uint64
+		begun := make(chan struct{})
+		first := sync.OnceFunc(func() { close(begun) })
+		l := byKey(t, keyfuncs.ClientIP(), 100)
+		addr := a.ServeHTTP2(t, App{Routes: []Route{{Method: http.MethodPost, Pattern: "/", Limits: []Limit{{Checker: l}}, Handler: func(c Context) error {
+			reached.Add(1)
+			first()
+			<-c.Context().Done()
+			left.Add(1)
+			return nil
+		}}}})
+		client := newHTTP2Client(t)
+		var wg sync.WaitGroup
+		for range 200 {
+			wg.Go(func() {
+				ctx, cancel := context.WithCancel(context.Background())
+				go func() { <-begun; cancel() }() // given up when some have been allowed, this one or others
+				if req, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+addr+"/", strings.NewReader("x")); err == nil {
+					if resp, err := client.Do(req); err == nil {
+						_ = resp.Body.Close()
+					}
+				}
+				cancel()
+			})
+		}
+		wg.Wait()
+		waitFor(t, func() bool { return left.Load() == reached.Load() && l.Stats().Allowed == reached.Load() })
+		if got := l.Stats().Allowed; got == 0 || got > 100 {
+			t.Errorf("%d streams were allowed, want 1 to 100", got)
+		}
 	})
 }
 

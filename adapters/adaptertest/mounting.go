@@ -2,6 +2,7 @@ package adaptertest
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/floodgate-go/floodgate/core"
@@ -27,6 +28,24 @@ func mounting(t *testing.T, a Adapter) {
 			{Method: http.MethodGet, Pattern: "/b", Limits: []Limit{l}, Handler: ok},
 		}}))
 		want(t, count(6, func(i int) response { return c.get([]string{"/a", "/b"}[i%2]) }), 200, 3, 429, 3)
+	})
+
+	t.Run("what is nil or invalid panics", func(t *testing.T) {
+		for what, mount := range map[string]func(){
+			"the checker is nil":                 func() { a.Mount(nil, 0) },
+			"the checker is nil (*core.Limiter)": func() { a.Mount((*core.Limiter)(nil), 0) },
+			"an option is nil: write one such as " + a.Name + ".OnDenied(f), or none": func() { a.Mount(byKey(t, keyfuncs.Static(""), 1), 1) },
+			"": func() { a.PerIP(t, 1, 0) }, // core says what is wrong
+		} {
+			func() {
+				defer func() {
+					if err, ok := recover().(error); !ok || what != "" && !strings.HasPrefix(err.Error(), a.Name+": "+what) {
+						t.Errorf("panics with %v, want %s", err, what)
+					}
+				}()
+				mount()
+			}()
+		}
 	})
 
 	t.Run("a dry run denies nobody", func(t *testing.T) {

@@ -1,6 +1,7 @@
 package adaptertest
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -139,6 +140,24 @@ func outcomes(t *testing.T, a Adapter) {
 			}
 			if o := w.next(t); o.Status != http.StatusUnauthorized {
 				t.Errorf("the limiter learnt %+v%s", o, name)
+			}
+		}
+	})
+
+	t.Run("errors of a context that the application's error handler ignores", func(t *testing.T) {
+		if !a.ReturnsErrors {
+			t.Skip("handlers return no errors")
+		}
+		// If it was the context of a query, the client is still there and gets 200. That is no
+		// success.
+		for _, err := range []error{fmt.Errorf("database: %w", context.Canceled), context.DeadlineExceeded} {
+			w := newWatched(t)
+			c := direct(t, a.Serve(t, App{AnswersErrors: true, Limits: []Limit{{Checker: w}}, Routes: []Route{
+				{Method: http.MethodGet, Pattern: "/", Handler: func(Context) error { return err }},
+			}}))
+			c.get("/")
+			if o := w.next(t); o.Status != core.StatusCanceled || !o.Canceled {
+				t.Errorf("%v: the limiter learnt %+v", err, o)
 			}
 		}
 	})

@@ -235,5 +235,12 @@ func responses(t *testing.T, a Adapter) {
 		if kind := got.header.Get("Content-Type"); strings.Contains(kind, "problem") {
 			t.Errorf("Content-Type is %q, that of a body that was not sent", kind)
 		}
+		if !a.ReturnsErrors {
+			return
+		}
+		got = serve(t, Limit{Checker: byKey(t, keyfuncs.Static(""), 0), DeniedError: true}).get("/")
+		if got.status != http.StatusTeapot || got.header.Get("Ratelimit") == "" {
+			t.Errorf("an error of the handler: status %d, header %v", got.status, got.header)
+		}
 	})
 }

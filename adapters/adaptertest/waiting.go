@@ -16,7 +16,7 @@ import (
 func waiting(t *testing.T, a Adapter) {
 	t.Run("a request over the limit waits", func(t *testing.T) {
 		l := limiter(t, core.Config{Store: core.Must(core.NewMemory(core.MemoryConfig{})), MaxWait: time.Minute, Rules: []core.Rule{{
-			Name: "r", Key: keyfuncs.Static("k"), Limits: []core.Limit{{Quota: 1, Window: time.Second, Algorithm: core.FixedWindow}},
+			Name: "r", Key: keyfuncs.Static("k"), Limits: []core.Limit{{Quota: 1, Window: 100 * time.Millisecond, Algorithm: core.FixedWindow}},
 		}}})
 		var waited time.Duration
 		c := direct(t, a.Serve(t, App{Limits: []Limit{{Checker: l, Expose: true}}, Routes: []Route{{Method: http.MethodGet, Pattern: "/", Handler: func(c Context) error {
@@ -25,11 +25,13 @@ func waiting(t *testing.T, a Adapter) {
 			}
 			return ok(c)
 		}}}}))
-		got := count(3, func(int) response { return c.get("/") })
-		want(t, got, http.StatusOK, 3)
-		if waited <= 0 || l.Stats().Waited == 0 {
-			t.Errorf("nobody has waited: %+v", l.Stats())
+		for range 100 { // on a busy machine, a request may come when the window of the one before has ended
+			want(t, count(1, func(int) response { return c.get("/") }), http.StatusOK, 1)
+			if waited > 0 && l.Stats().Waited > 0 {
+				return
+			}
 		}
+		t.Errorf("nobody has waited: %+v", l.Stats())
 	})
 
 	t.Run("a client that goes waits no longer", func(t *testing.T) {

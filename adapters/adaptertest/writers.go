@@ -3,6 +3,7 @@ package adaptertest
 import (
 	"bufio"
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -48,6 +49,19 @@ func writers(t *testing.T, a Adapter) {
 		if o := w.next(t); o.Status != http.StatusOK {
 			t.Errorf("the limiter learnt %+v", o)
 		}
+	})
+	t.Run("http.ResponseController finds the server's writer", func(t *testing.T) {
+		if a.ServeHTTP2 == nil {
+			t.Skip("the framework is not one of net/http")
+		}
+		c := direct(t, a.Serve(t, App{Routes: []Route{{Method: http.MethodGet, Pattern: "/", Limits: []Limit{{Checker: newWatched(t)}}, Handler: func(c Context) error {
+			w := http.NewResponseController(c.(interface{ Writer() http.ResponseWriter }).Writer())
+			if err := errors.Join(w.SetWriteDeadline(time.Now().Add(timeout)), w.SetReadDeadline(time.Now().Add(timeout)), w.EnableFullDuplex()); err != nil {
+				t.Error(err)
+			}
+			return ok(c)
+		}}}}))
+		want(t, count(1, func(int) response { return c.get("/") }), 200, 1)
 	})
 	t.Run("a handler takes over the connection", func(t *testing.T) {
 		if !a.Hijacks {

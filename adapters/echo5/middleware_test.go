@@ -1,13 +1,10 @@
 package echo5limit_test
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
+	"time"
 
 	"github.com/labstack/echo/v5"
 	"github.com/labstack/echo/v5/middleware"
@@ -17,172 +14,136 @@ import (
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
-// Many applications write no response to an error of a context, because they assume that the
-// client has gone away. If the context was another one, the client is still there and gets
-// 200. That is no success.
-func TestAContextErrorThatTheErrorHandlerIgnoresCountsAsCanceled(t *testing.T) {
-	for name, row := range map[string]struct {
-		err    error
-		status int
-	}{
-		"canceled":          {fmt.Errorf("database: %w", context.Canceled), core.StatusCanceled},
-		"deadline exceeded": {context.DeadlineExceeded, core.StatusCanceled},
-		"another error":     {errors.New("wrong password"), http.StatusUnauthorized},
-		"none":              {nil, http.StatusOK},
-	} {
-		var learnt core.Outcome
-		l := core.Must(core.New(core.Config{Rules: []core.Rule{{
-			Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerHour(10)},
-			Counts: func(_ core.Request, o core.Outcome) bool {
-				learnt = o
-				return true
-			},
-		}}}))
-		e := newEcho()
-		e.HTTPErrorHandler = func(c *echo.Context, err error) {
-			if !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) && !committed(c) {
-				_ = c.NoContent(http.StatusUnauthorized)
-			}
-		}
-		e.POST("/", func(*echo.Context) error { return row.err }, echo5limit.Middleware(l))
-		e.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", http.NoBody))
-		if learnt.Status != row.status || learnt.Canceled != (row.status == core.StatusCanceled) {
-			t.Errorf("%s: the limiter learnt %+v, want status %d", name, learnt, row.status)
-		}
-	}
+// learning returns a limiter that stores the outcome of each request in learnt.
+func learning(learnt *core.Outcome) *core.Limiter {
+	return core.Must(core.New(core.Config{Rules: []core.Rule{{
+		Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerHour(100)},
+		Counts: func(_ core.Request, o core.Outcome) bool {
+			*learnt = o
+			return true
+		},
+	}}}))
 }
 
 // hidden is a response writer that has no method to find the writer below.
 type hidden struct{ http.ResponseWriter }
 
-// A test of a handler makes such a context.
-func TestAContextWithoutALimiterHasNoDecision(t *testing.T) {
-	e := newEcho()
-	for _, c := range []*echo.Context{e.NewContext(nil, nil), echo.NewContext(nil, nil), e.NewContext(httptest.NewRequest(http.MethodGet, "/", nil), httptest.NewRecorder())} {
-		if d, found := echo5limit.DecisionFrom(c); found || d.Allowed || echo5limit.SetCost(c, 1) {
-			t.Errorf("found %v", d)
-		}
-	}
-}
-
-// A panic of a hook leaves nothing behind for the next request.
-func TestAPanicOfACheckerIsNotRecovered(t *testing.T) {
-	l := core.Must(core.New(core.Config{Rules: []core.Rule{{
-		Name: "r", Limits: []core.Limit{core.PerHour(5)},
-		Key: func(dst []byte, r core.Request) ([]byte, error) {
-			if r.Path() == "/panic" {
-				panic("key")
-			}
-			return dst, nil
-		},
-	}}}))
-	e := newEcho()
-	e.Use(middleware.RecoverWithConfig(middleware.RecoverConfig{DisablePrintStack: true}))
-	e.GET("/*", func(c *echo.Context) error { return c.NoContent(http.StatusOK) }, echo5limit.Middleware(l))
-	for path, want := range map[string]int{"/panic": http.StatusInternalServerError, "/": http.StatusOK} {
-		w := httptest.NewRecorder()
-		if e.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil)); w.Code != want {
-			t.Errorf("%s: status %d, want %d", path, w.Code, want)
-		}
-	}
-}
-
-// two is a limiter that allows two requests, and wants to know how they end.
-func two() *core.Limiter {
-	counts := func(core.Request, core.Outcome) bool { return true }
-	return core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "all", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerHour(2)}, Counts: counts}}}))
-}
-
-// The error of OnDenied is the request's: Echo's error handler answers it. After each request, the context has
-// the response that it had before the limiter.
-func TestTheErrorOfOnDeniedIsAnswered(t *testing.T) {
-	app := echo.New()
-	restored := 0
-	app.Use(func(next echo.HandlerFunc) echo.HandlerFunc {
-		return func(c *echo.Context) error {
-			before := c.Response()
-			err := next(c)
-			if c.Response() == before {
-				restored++
+// Echo v5 gives a handler an http.ResponseWriter. Whichever writer below it the handler
+// writes to, the status counts.
+func TestTheStatusCountsWhicheverWriterTheHandlerWritesTo(t *testing.T) {
+	for name, write := range map[string]func(*echo.Context) error{
+		"the context": func(c *echo.Context) error { return c.NoContent(http.StatusUnauthorized) },
+		"JSON":        func(c *echo.Context) error { return c.JSON(http.StatusUnauthorized, "no") },
+		"Echo's Response": func(c *echo.Context) error {
+			r, err := echo.UnwrapResponse(c.Response())
+			if err == nil {
+				r.WriteHeader(http.StatusUnauthorized)
 			}
 			return err
+		},
+		"the status that Echo's Response is told": func(c *echo.Context) error {
+			r, err := echo.UnwrapResponse(c.Response())
+			if err == nil {
+				r.Status = http.StatusUnauthorized
+				_, err = r.Write([]byte("no"))
+			}
+			return err
+		},
+		"an error":         func(*echo.Context) error { return echo.ErrUnauthorized },
+		"a wrapped writer": wrapped(func(w http.ResponseWriter) { w.WriteHeader(http.StatusUnauthorized) }),
+	} {
+		for kind, outside := range map[string]echo.MiddlewareFunc{"": first(func(*echo.Context) {}), ", in Gzip": middleware.Gzip()} {
+			var learnt core.Outcome
+			e := newEcho()
+			e.Use(outside)
+			e.POST("/login", write, echo5limit.Middleware(learning(&learnt)))
+			w := httptest.NewRecorder()
+			e.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/login", http.NoBody))
+			if w.Code != http.StatusUnauthorized || learnt.Status != http.StatusUnauthorized {
+				t.Errorf("%s%s: the client gets %d, the limiter learns %+v", name, kind, w.Code, learnt)
+			}
 		}
-	}, echo5limit.Middleware(two(), echo5limit.OnDenied(func(*echo.Context, core.Decision) error {
-		return echo.NewHTTPError(http.StatusTeapot, "no")
-	})))
-	app.GET("/", func(c *echo.Context) error { return c.String(http.StatusOK, "yes") })
-	for i, want := range []int{200, 200, 418} {
+	}
+}
+
+// wrapped is a handler behind a middleware of net/http that wraps the writer.
+func wrapped(write func(http.ResponseWriter)) echo.HandlerFunc {
+	return echo.WrapHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { write(hidden{w}) }))
+}
+
+// A router with AutoHandleHEAD answers HEAD with the handler for GET, and writes the
+// status after the limiter has settled.
+func TestTheStatusOfAHEADThatTheHandlerOfGETAnswers(t *testing.T) {
+	for name, row := range map[string]struct {
+		handler echo.HandlerFunc
+		status  int
+	}{
+		"a status": {func(c *echo.Context) error { return c.String(http.StatusAccepted, "hello") }, http.StatusAccepted},
+		"an error": {func(*echo.Context) error { return echo.ErrUnauthorized }, http.StatusUnauthorized},
+		"nothing":  {func(*echo.Context) error { return nil }, http.StatusOK},
+	} {
+		var learnt core.Outcome
+		e := echo.NewWithConfig(echo.Config{Router: echo.NewRouter(echo.RouterConfig{AutoHandleHEAD: true})})
+		e.GET("/api", row.handler, echo5limit.Middleware(learning(&learnt)))
 		w := httptest.NewRecorder()
-		app.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
-		if w.Code != want || w.Header().Get("Retry-After") == "" != (want == 200) {
-			t.Errorf("request %d: %d, want %d; %v", i+1, w.Code, want, w.Header())
+		e.ServeHTTP(w, httptest.NewRequest(http.MethodHead, "/api", http.NoBody))
+		if w.Code != row.status || learnt.Status != row.status || w.Body.Len() > 0 {
+			t.Errorf("%s: the client gets %d %q, the limiter learns %+v", name, w.Code, w.Body, learnt)
 		}
-		if restored != i+1 {
-			t.Errorf("request %d: the context has another response", i+1)
-		}
+	}
+	e := echo.NewWithConfig(echo.Config{Router: echo.NewRouter(echo.RouterConfig{AutoHandleHEAD: true})})
+	e.GET("/api", func(*echo.Context) error { return nil }, echo5limit.PerIP(0, time.Minute))
+	w := httptest.NewRecorder()
+	e.ServeHTTP(w, httptest.NewRequest(http.MethodHead, "/api", http.NoBody))
+	if w.Code != http.StatusTooManyRequests || w.Body.Len() > 0 || w.Header().Get("Ratelimit") == "" {
+		t.Errorf("denied: %d %v %q", w.Code, w.Header(), w.Body)
 	}
 }
 
-// A request whose method is overridden reaches the handler of another method. The middleware
-// that reads the method from the form parses the form, so that the limiter denies the request.
-func TestMethodOverrideDoesNotBypassALimiter(t *testing.T) {
-	for _, place := range []string{"before the router", "on the routes"} {
-		for _, override := range []string{"Pre", "Use"} {
-			t.Run(override+", limiter "+place, func(t *testing.T) {
-				limiter := core.Must(core.New(core.Config{Rules: []core.Rule{
-					{Name: "user", Key: keyfuncs.PostField("username"), Limits: []core.Limit{core.PerHour(3)}},
-				}}))
-				e, attempts, denied := newEcho(), 0, 0
-				login := func(c *echo.Context) error {
-					attempts++
-					return echo.ErrUnauthorized
-				}
-				change := middleware.MethodOverrideWithConfig(middleware.MethodOverrideConfig{Getter: middleware.MethodFromForm("_method")})
-				fromHeader := middleware.MethodOverride()
-				if override == "Pre" {
-					e.Pre(change, fromHeader)
-				} else {
-					e.Use(change, fromHeader)
-				}
-				var own []echo.MiddlewareFunc
-				if place == "on the routes" {
-					own = append(own, echo5limit.Middleware(limiter))
-				} else {
-					e.Use(echo5limit.Middleware(limiter))
-				}
-				e.POST("/login", login, own...)
-				e.PUT("/login", login, own...)
-				e.GET("/login", login, own...)
-				for _, header := range []string{"", "PUT", "GET", "DELETE", ""} {
-					for _, form := range []string{"username=alice", "username=alice&_method=GET", "username=alice&_method=PUT"} {
-						r := httptest.NewRequest(http.MethodPost, "/login", strings.NewReader(form))
-						r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-						if header != "" {
-							r.Header.Set("X-HTTP-Method-Override", header)
-						}
-						w := httptest.NewRecorder()
-						e.ServeHTTP(w, r)
-						if w.Code == http.StatusBadRequest && strings.Contains(w.Body.String(), "put the limiter first") {
-							denied++
-						}
+// A test of a handler makes such a context.
+func TestAContextWithoutAnApplicationIsServed(t *testing.T) {
+	var learnt core.Outcome
+	w := httptest.NewRecorder()
+	c := echo.NewContext(httptest.NewRequest(http.MethodGet, "/", http.NoBody), w)
+	err := echo5limit.Middleware(learning(&learnt))(func(*echo.Context) error { return echo.ErrUnauthorized })(c)
+	if err == nil || learnt.Status != http.StatusUnauthorized {
+		t.Errorf("%v, the limiter learns %+v", err, learnt)
+	}
+}
+
+// The limiter wraps the response while the handlers behind it run. A middleware before it has the
+// response that it had, also after an error or a panic.
+func TestTheResponseIsRestoredForMiddlewaresBeforeTheLimiter(t *testing.T) {
+	for name, h := range map[string]echo.HandlerFunc{
+		"a response": func(c *echo.Context) error { return c.NoContent(http.StatusOK) },
+		"an error":   func(*echo.Context) error { return echo.ErrUnauthorized },
+		"a panic":    func(*echo.Context) error { panic("the handler's") },
+	} {
+		var learnt core.Outcome
+		seen := false
+		e := newEcho()
+		e.Use(func(next echo.HandlerFunc) echo.HandlerFunc {
+			return func(c *echo.Context) (err error) {
+				before := c.Response()
+				defer func() {
+					_ = recover()
+					if c.Response() != before {
+						t.Errorf("%s: the response is a %T, want the %T that it was", name, c.Response(), before)
 					}
-				}
-				// The middleware that looks for the method in the form has parsed it.
-				if attempts > 0 || denied == 0 {
-					t.Errorf("%d attempts reached the handler, and %d were denied", attempts, denied)
-				}
-			})
+					seen = true
+				}()
+				return next(c)
+			}
+		}, echo5limit.Middleware(learning(&learnt)))
+		e.GET("/", func(c *echo.Context) error {
+			if _, same := c.Response().(*echo.Response); same {
+				t.Errorf("%s: the limiter has not wrapped the response: the test shows nothing", name)
+			}
+			return h(c)
+		})
+		e.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", http.NoBody))
+		if !seen || learnt.Status == 0 {
+			t.Errorf("%s: the limiter learns %+v", name, learnt)
 		}
 	}
-}
-
-func TestANilOptionIsNamed(t *testing.T) {
-	l := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "ip", Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.PerHour(1)}}}}))
-	defer func() {
-		const want = "echo5limit: an option is nil: write one such as echo5limit.OnDenied(f), or none"
-		if got := fmt.Sprint(recover()); got != want {
-			t.Errorf("panics with %s, want %s", got, want)
-		}
-	}()
-	echo5limit.Middleware(l, nil)
 }

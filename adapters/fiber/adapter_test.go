@@ -18,9 +18,8 @@ import (
 
 	"github.com/floodgate-go/floodgate/adapters/adaptertest"
 	fiberlimit "github.com/floodgate-go/floodgate/adapters/fiber"
+	"github.com/floodgate-go/floodgate/adapters/internal/fibertest"
 	"github.com/floodgate-go/floodgate/core"
-	"github.com/floodgate-go/floodgate/internal/readers"
-	fiberreaders "github.com/floodgate-go/floodgate/internal/readers/fiber"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
@@ -30,6 +29,8 @@ func TestAdapterOfAnApplicationThatStreamsBodies(t *testing.T) { adaptertest.Run
 
 func adapter(streams bool) adaptertest.Adapter {
 	return adaptertest.Adapter{
+		Name:      "fiberlimit",
+		Mount:     func(c core.Checker, n int) { fiberlimit.Middleware(c, make([]fiberlimit.Option, n)...) },
 		Parameter: ":id",
 		Own: func(r core.Request, header string) (string, bool) {
 			c, found := fiberlimit.Ctx(r)
@@ -38,7 +39,6 @@ func adapter(streams bool) adaptertest.Adapter {
 			}
 			return c.Get(header), true
 		},
-		Readers:     readers.Names(fiberreaders.ByField),
 		LimitsFirst: true,
 		Serve:       func(t *testing.T, app adaptertest.App) string { return listen(t, build(app, streams)) },
 		PerIP: func(t *testing.T, quota int64, window time.Duration, opts ...keyfuncs.ClientIPOption) string {
@@ -50,6 +50,8 @@ func adapter(streams bool) adaptertest.Adapter {
 		KeepsBody:  true,
 		Flushes:    true,
 		Hijacks:    true,
+
+		ReturnsErrors: true,
 	}
 }
 
@@ -75,11 +77,7 @@ func listen(t *testing.T, app *fiber.App) string {
 	}
 	done := make(chan error, 1)
 	go func() { done <- app.Listener(l) }()
-	t.Cleanup(func() {
-		if err := errors.Join(app.ShutdownWithTimeout(10*time.Second), <-done); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { fibertest.Shutdown(t, app, done) })
 	return l.Addr().String()
 }
 
@@ -143,6 +141,9 @@ func first(read func(*fiber.Ctx)) fiber.Handler {
 }
 
 func answerErrors(c *fiber.Ctx, err error) error {
+	if adaptertest.Ignored(err) {
+		return nil
+	}
 	if errors.Is(err, adaptertest.ErrWrongPassword) {
 		return c.SendStatus(fiber.StatusUnauthorized)
 	}
@@ -156,6 +157,9 @@ func middleware(limits []adaptertest.Limit) (hs []fiber.Handler) {
 			opts = append(opts, fiberlimit.OnDenied(func(c *fiber.Ctx, _ core.Decision) error {
 				return c.Status(fiber.StatusTeapot).SendString(l.Denied)
 			}))
+		}
+		if l.DeniedError {
+			opts = append(opts, fiberlimit.OnDenied(func(*fiber.Ctx, core.Decision) error { return fiber.ErrTeapot }))
 		}
 		if l.Expose {
 			opts = append(opts, fiberlimit.ExposeDecision())
@@ -183,16 +187,15 @@ func handler(h adaptertest.Handler) fiber.Handler {
 // exchange is a request and its response as the table's handlers see them.
 type exchange struct{ c *fiber.Ctx }
 
-func (x exchange) Context() context.Context         { return x.c.UserContext() }
-func (x exchange) Body() ([]byte, error)            { return x.c.Body(), nil }
-func (x exchange) Form(name string) string          { return x.c.FormValue(name) }
-func (x exchange) Read(field, reader string) string { return fiberreaders.ByField[field][reader](x.c) }
-func (x exchange) JSON(v any) error                 { return x.c.BodyParser(v) }
-func (x exchange) Header(name string) string        { return x.c.Get(name) }
-func (x exchange) SetHeader(name, value string)     { x.c.Set(name, value) }
-func (x exchange) Decision() (core.Decision, bool)  { return fiberlimit.DecisionFrom(x.c) }
-func (x exchange) PathValue(name string) string     { return x.c.Params(name) }
-func (x exchange) SetCost(cost int64) bool          { return fiberlimit.SetCost(x.c, cost) }
+func (x exchange) Context() context.Context        { return x.c.UserContext() }
+func (x exchange) Body() ([]byte, error)           { return x.c.Body(), nil }
+func (x exchange) Form(name string) string         { return x.c.FormValue(name) }
+func (x exchange) JSON(v any) error                { return x.c.BodyParser(v) }
+func (x exchange) Header(name string) string       { return x.c.Get(name) }
+func (x exchange) SetHeader(name, value string)    { x.c.Set(name, value) }
+func (x exchange) Decision() (core.Decision, bool) { return fiberlimit.DecisionFrom(x.c) }
+func (x exchange) PathValue(name string) string    { return x.c.Params(name) }
+func (x exchange) SetCost(cost int64) bool         { return fiberlimit.SetCost(x.c, cost) }
 
 func (x exchange) Deny(d core.Decision) error { return fiberlimit.Deny(x.c, d) }
 
@@ -224,4 +227,22 @@ func (x exchange) Hijack(raw string, end <-chan struct{}) error {
 		}
 	})
 	return nil
+}
+
+// program serves GET /api.
+func program(c core.Checker) (serve func()) {
+	f, hs := newFiber(false, false), []fiber.Handler{func(*fiber.Ctx) error { return nil }}
+	if c != nil {
+		hs = append([]fiber.Handler{fiberlimit.Middleware(c)}, hs...)
+	}
+	f.Get("/api", hs...)
+	return fibertest.Program(f.Handler())
+}
+
+func BenchmarkMiddleware(b *testing.B) { adaptertest.Benchmark(b, program) }
+
+// The decision that handlers can read, the core.Request and the text of the address are in
+// memory that earlier requests have used.
+func TestAllocations(t *testing.T) {
+	adaptertest.Allocations{NoHeaders: 0, Headers: 1, Denied: 2, DeniedNoHeaders: 2, InFlight: 5}.Check(t, program)
 }

@@ -17,9 +17,8 @@ import (
 
 	"github.com/floodgate-go/floodgate/adapters/adaptertest"
 	fiber3limit "github.com/floodgate-go/floodgate/adapters/fiber3"
-	fiberreaders "github.com/floodgate-go/floodgate/adapters/fiber3/internal/fiberreaders"
+	"github.com/floodgate-go/floodgate/adapters/internal/fibertest"
 	"github.com/floodgate-go/floodgate/core"
-	"github.com/floodgate-go/floodgate/internal/readers"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
@@ -29,6 +28,8 @@ func TestAdapterOfAnApplicationThatStreamsBodies(t *testing.T) { adaptertest.Run
 
 func adapter(streams bool) adaptertest.Adapter {
 	return adaptertest.Adapter{
+		Name:      "fiber3limit",
+		Mount:     func(c core.Checker, n int) { fiber3limit.Middleware(c, make([]fiber3limit.Option, n)...) },
 		Parameter: ":id",
 		Own: func(r core.Request, header string) (string, bool) {
 			c, found := fiber3limit.Ctx(r)
@@ -37,7 +38,6 @@ func adapter(streams bool) adaptertest.Adapter {
 			}
 			return c.Get(header), true
 		},
-		Readers:     readers.Names(fiberreaders.ByField),
 		LimitsFirst: true,
 		Serve:       func(t *testing.T, app adaptertest.App) string { return listen(t, build(app, streams)) },
 		PerIP: func(t *testing.T, quota int64, window time.Duration, opts ...keyfuncs.ClientIPOption) string {
@@ -49,6 +49,8 @@ func adapter(streams bool) adaptertest.Adapter {
 		KeepsBody:  true,
 		Flushes:    true,
 		Hijacks:    true,
+
+		ReturnsErrors: true,
 
 		RejectsTrailers: !streams, // a stream's trailer is read with the body
 	}
@@ -67,6 +69,13 @@ func newFiber(answersErrors, streams bool) *fiber.App {
 	})
 }
 
+// server listens without a message.
+type server struct{ *fiber.App }
+
+func (s server) Listener(l net.Listener) error {
+	return s.App.Listener(l, fiber.ListenConfig{DisableStartupMessage: true})
+}
+
 func listen(t *testing.T, app *fiber.App) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -74,12 +83,8 @@ func listen(t *testing.T, app *fiber.App) string {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)
-	go func() { done <- app.Listener(l, fiber.ListenConfig{DisableStartupMessage: true}) }()
-	t.Cleanup(func() {
-		if err := errors.Join(app.ShutdownWithTimeout(10*time.Second), <-done); err != nil {
-			t.Error(err)
-		}
-	})
+	go func() { done <- server{app}.Listener(l) }()
+	t.Cleanup(func() { fibertest.Shutdown(t, server{app}, done) })
 	return l.Addr().String()
 }
 
@@ -157,9 +162,6 @@ func deadline(after time.Duration) fiber.Handler {
 	}
 }
 
-// untimed lets App.Test take as long as it takes.
-var untimed = fiber.TestConfig{}
-
 // first calls read before the next handler.
 func first(read func(fiber.Ctx)) fiber.Handler {
 	return func(c fiber.Ctx) error {
@@ -169,6 +171,9 @@ func first(read func(fiber.Ctx)) fiber.Handler {
 }
 
 func answerErrors(c fiber.Ctx, err error) error {
+	if adaptertest.Ignored(err) {
+		return nil
+	}
 	if errors.Is(err, adaptertest.ErrWrongPassword) {
 		return c.SendStatus(fiber.StatusUnauthorized)
 	}
@@ -182,6 +187,9 @@ func middleware(limits []adaptertest.Limit) (hs []fiber.Handler) {
 			opts = append(opts, fiber3limit.OnDenied(func(c fiber.Ctx, _ core.Decision) error {
 				return c.Status(fiber.StatusTeapot).SendString(l.Denied)
 			}))
+		}
+		if l.DeniedError {
+			opts = append(opts, fiber3limit.OnDenied(func(fiber.Ctx, core.Decision) error { return fiber.ErrTeapot }))
 		}
 		if l.Expose {
 			opts = append(opts, fiber3limit.ExposeDecision())
@@ -209,16 +217,15 @@ func handler(h adaptertest.Handler) fiber.Handler {
 // exchange is a request and its response as the table's handlers see them.
 type exchange struct{ c fiber.Ctx }
 
-func (x exchange) Context() context.Context         { return x.c.Context() }
-func (x exchange) Body() ([]byte, error)            { return x.c.Body(), nil }
-func (x exchange) Form(name string) string          { return x.c.FormValue(name) }
-func (x exchange) Read(field, reader string) string { return fiberreaders.ByField[field][reader](x.c) }
-func (x exchange) JSON(v any) error                 { return x.c.Bind().Body(v) }
-func (x exchange) Header(name string) string        { return x.c.Get(name) }
-func (x exchange) SetHeader(name, value string)     { x.c.Set(name, value) }
-func (x exchange) Decision() (core.Decision, bool)  { return fiber3limit.DecisionFrom(x.c) }
-func (x exchange) PathValue(name string) string     { return x.c.Params(name) }
-func (x exchange) SetCost(cost int64) bool          { return fiber3limit.SetCost(x.c, cost) }
+func (x exchange) Context() context.Context        { return x.c.Context() }
+func (x exchange) Body() ([]byte, error)           { return x.c.Body(), nil }
+func (x exchange) Form(name string) string         { return x.c.FormValue(name) }
+func (x exchange) JSON(v any) error                { return x.c.Bind().Body(v) }
+func (x exchange) Header(name string) string       { return x.c.Get(name) }
+func (x exchange) SetHeader(name, value string)    { x.c.Set(name, value) }
+func (x exchange) Decision() (core.Decision, bool) { return fiber3limit.DecisionFrom(x.c) }
+func (x exchange) PathValue(name string) string    { return x.c.Params(name) }
+func (x exchange) SetCost(cost int64) bool         { return fiber3limit.SetCost(x.c, cost) }
 
 func (x exchange) Deny(d core.Decision) error { return fiber3limit.Deny(x.c, d) }
 
@@ -250,4 +257,22 @@ func (x exchange) Hijack(raw string, end <-chan struct{}) error {
 		}
 	})
 	return nil
+}
+
+// program serves GET /api.
+func program(c core.Checker) (serve func()) {
+	f, hs := newFiber(false, false), []fiber.Handler{func(fiber.Ctx) error { return nil }}
+	if c != nil {
+		hs = append([]fiber.Handler{fiber3limit.Middleware(c)}, hs...)
+	}
+	add(f, fiber.MethodGet, "/api", hs...)
+	return fibertest.Program(f.Handler())
+}
+
+func BenchmarkMiddleware(b *testing.B) { adaptertest.Benchmark(b, program) }
+
+// The decision that handlers can read, the core.Request and the text of the address are in
+// memory that earlier requests have used.
+func TestAllocations(t *testing.T) {
+	adaptertest.Allocations{NoHeaders: 0, Headers: 1, Denied: 2, DeniedNoHeaders: 2, InFlight: 5}.Check(t, program)
 }

@@ -5,7 +5,6 @@ go 1.25.0
 require (
 	github.com/floodgate-go/floodgate v0.0.0
 	github.com/gofiber/fiber/v3 v3.1.0
-	github.com/valyala/fasthttp v1.69.0
 )
 
 require (
@@ -19,6 +18,7 @@ require (
 	github.com/philhofer/fwd v1.2.0 // indirect
 	github.com/tinylib/msgp v1.6.3 // indirect
 	github.com/valyala/bytebufferpool v1.0.0 // indirect
+	github.com/valyala/fasthttp v1.69.0 // indirect
 	golang.org/x/crypto v0.53.0 // indirect
 	golang.org/x/net v0.56.0 // indirect
 	golang.org/x/sys v0.46.0 // indirect

@@ -4,10 +4,7 @@ package fiber3limit_test
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -18,7 +15,6 @@ import (
 
 	"github.com/gofiber/fiber/v3"
 	"github.com/gofiber/fiber/v3/middleware/timeout"
-	"github.com/valyala/fasthttp"
 
 	fiber3limit "github.com/floodgate-go/floodgate/adapters/fiber3"
 	"github.com/floodgate-go/floodgate/adapters/internal/fibertest"
@@ -26,35 +22,45 @@ import (
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
-// The body does not reach a handler. The package comment describes this.
-func TestAClientThatWaitsForContinueIsDeniedAfterItsBody(t *testing.T) {
-	app := newFiber(false, false)
-	app.Post("/", fiber3limit.PerIP(0, time.Minute), func(fiber.Ctx) error {
-		t.Error("the handler runs")
-		return nil
+func TestMain(m *testing.M) {
+	fibertest.Main(m, func(addr string, limiter *core.Limiter) error {
+		app := fiber.New()
+		app.Get("/", fiber3limit.Middleware(limiter), func(c fiber.Ctx) error { return c.JSON(os.Getpid()) })
+		return app.Listen(addr, fiber.ListenConfig{EnablePrefork: true, DisableStartupMessage: true})
 	})
-	conn, err := net.Dial("tcp", listen(t, app))
-	if err != nil {
-		t.Fatal(err)
+}
+
+func TestPrefork(t *testing.T) { fibertest.Prefork(t) }
+
+func TestFiber(t *testing.T) {
+	fibertest.Run(t, fibertest.Fiber{New: newServer, Timeout: func(h func(fibertest.Ctx) error, after time.Duration) func(fibertest.Ctx) error {
+		limited := timeout.New(func(c fiber.Ctx) error { return h(c) }, timeout.Config{Timeout: after})
+		return func(c fibertest.Ctx) error { return limited(c.(fiber.Ctx)) }
+	}})
+}
+
+func newServer(app fibertest.App) fibertest.Server {
+	config := fiber.Config{StreamRequestBody: app.Streams, BodyLimit: app.BodyLimit, DisablePreParseMultipartForm: app.KeepsForms}
+	if app.ErrorHandler != nil {
+		config.ErrorHandler = func(c fiber.Ctx, err error) error { return app.ErrorHandler(c, err) }
 	}
-	defer conn.Close() //nolint:errcheck // of no interest any more
-	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
-	body := strings.Repeat("x", 1000)
-	_, _ = fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n", len(body))
-	r := bufio.NewReader(conn)
-	for _, want := range []int{http.StatusContinue, http.StatusTooManyRequests} {
-		resp, err := http.ReadResponse(r, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = resp.Body.Close()
-		if resp.StatusCode != want {
-			t.Fatalf("status %d, want %d", resp.StatusCode, want)
-		}
-		if want == http.StatusContinue {
-			_, _ = fmt.Fprint(conn, body)
-		}
+	f := fiber.New(config)
+	if app.Before != nil {
+		f.Use(func(c fiber.Ctx) error { return app.Before(c) })
 	}
+	hs := []any{func(c fiber.Ctx) error { return app.Handler(c) }}
+	if app.Limiter != nil {
+		hs = append([]any{fiber3limit.Middleware(app.Limiter)}, hs...)
+	}
+	if app.Path == "" {
+		app.Path = "/"
+	}
+	f.All(app.Path, hs[0], hs[1:]...)
+	return server{f}
+}
+
+func limiter(quota int64) *core.Limiter {
+	return core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "ip", Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.PerMinute(quota)}}}}))
 }
 
 // customCtx is an application's own context.
@@ -70,12 +76,12 @@ func TestAnApplicationWithAContextOfItsOwn(t *testing.T) {
 	denied := fiber3limit.OnDenied(func(c fiber.Ctx, _ core.Decision) error {
 		return c.Status(fiber.StatusTeapot).SendString(c.Params("x"))
 	})
-	app.Get("/", fiber3limit.Middleware(newLimiter(t, 1, 0), denied, fiber3limit.ExposeDecision()), func(c fiber.Ctx) error {
+	app.Get("/", fiber3limit.Middleware(limiter(1), denied, fiber3limit.ExposeDecision()), func(c fiber.Ctx) error {
 		d, found := fiber3limit.DecisionFrom(c)
 		return c.SendString(fmt.Sprint(d.Remaining, found, c.Params("x")))
 	})
 	for _, want := range []string{"200 0 true custom", "418 custom"} {
-		resp, err := app.Test(httptest.NewRequest(http.MethodGet, "/", http.NoBody), untimed)
+		resp, err := app.Test(httptest.NewRequest(http.MethodGet, "/", http.NoBody), fiber.TestConfig{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -91,7 +97,7 @@ func TestAnApplicationWithAContextOfItsOwn(t *testing.T) {
 // Fiber v3 runs the middlewares of Use for a request that it cannot read. The package comment
 // describes this.
 func TestAMiddlewareOfUseCountsAMalformedRequest(t *testing.T) {
-	l, next := outcomesOf(t)
+	l, next := fibertest.Learning(t)
 	app := fiber.New(fiber.Config{ReadBufferSize: 1000})
 	app.Use(fiber3limit.PerIP(0, time.Minute))
 	counting := fiber.New(fiber.Config{ReadBufferSize: 1000})
@@ -124,14 +130,13 @@ func TestAConnectionThatTheHandlerDropsCountsAsCanceled(t *testing.T) {
 		status  int
 	}{
 		"Drop":             {func(c fiber.Ctx) error { return c.Drop() }, core.StatusCanceled},
-		"the connection":   {func(c fiber.Ctx) error { return c.RequestCtx().Conn().Close() }, core.StatusCanceled},
 		"Drop, a failure":  {func(c fiber.Ctx) error { c.Status(http.StatusUnauthorized); return c.Drop() }, http.StatusUnauthorized},
 		"End":              {func(c fiber.Ctx) error { return c.End() }, http.StatusOK},
 		"an open one":      {func(fiber.Ctx) error { return nil }, http.StatusOK},
 		"an error of Drop": {func(c fiber.Ctx) error { _ = c.Drop(); return c.Drop() }, http.StatusInternalServerError},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l, next := outcomesOf(t)
+			l, next := fibertest.Learning(t)
 			app := fiber.New()
 			app.Get("/", fiber3limit.Middleware(l), row.handler)
 			if resp, err := http.Get("http://" + listen(t, app) + "/"); err == nil {
@@ -144,147 +149,10 @@ func TestAConnectionThatTheHandlerDropsCountsAsCanceled(t *testing.T) {
 	}
 }
 
-// If the application's ErrorHandler returns an error, the client gets 500, as without the
-// limiter, and so does the outcome.
-func TestAFailingErrorHandlerCountsAs500(t *testing.T) {
-	wrong := errors.New("wrong password")
-	for name, row := range map[string]struct {
-		answer func(fiber.Ctx, error) error
-		status int
-		body   string
-	}{
-		"without a word":        {func(fiber.Ctx, error) error { return errors.New("no template") }, 500, "Internal Server Error"},
-		"with its own error":    {func(_ fiber.Ctx, err error) error { return err }, 500, "Internal Server Error"},
-		"after a success":       {func(c fiber.Ctx, err error) error { _ = c.SendString("welcome"); return err }, 500, "welcome"},
-		"and one that does not": {func(c fiber.Ctx, _ error) error { return c.Status(401).SendString("no") }, 401, "no"},
-	} {
-		for _, limited := range []bool{true, false} {
-			l, next := outcomesOf(t)
-			app := fiber.New(fiber.Config{ErrorHandler: row.answer})
-			if limited {
-				app.Use(fiber3limit.Middleware(l))
-			}
-			app.Get("/", func(fiber.Ctx) error { return wrong })
-			resp, err := app.Test(httptest.NewRequest(http.MethodGet, "/", http.NoBody), untimed)
-			if err != nil {
-				t.Fatal(err)
-			}
-			body, _ := io.ReadAll(resp.Body)
-			_ = resp.Body.Close()
-			if resp.StatusCode != row.status || string(body) != row.body {
-				t.Errorf("%s: limited %v: status %d, body %q, want %d, %q", name, limited, resp.StatusCode, body, row.status, row.body)
-			}
-			if !limited {
-				continue
-			}
-			if o := next(); o.Status != row.status || o.Panicked || o.Canceled {
-				t.Errorf("%s: the limiter learnt %+v", name, o)
-			}
-		}
-	}
-}
-
-// The panic keeps its value.
-func TestAPanicCountsAsAFailureAndIsNotRecovered(t *testing.T) {
-	l, next := outcomesOf(t)
-	app := fiber.New()
-	app.Get("/", fiber3limit.Middleware(l), func(c fiber.Ctx) error {
-		_ = c.SendString("welcome")
-		panic("the handler's")
-	})
-	serve := app.Handler()
-	for range 2 {
-		func() {
-			defer func() {
-				if v := recover(); v != "the handler's" {
-					t.Errorf("recovered %v", v)
-				}
-			}()
-			var ctx fasthttp.RequestCtx
-			ctx.Request.SetRequestURI("/")
-			serve(&ctx)
-		}()
-		if o := next(); !o.Panicked || o.Status != http.StatusInternalServerError || o.Canceled {
-			t.Errorf("the limiter learnt %+v", o)
-		}
-	}
-}
-
-// fasthttp writes a multipart form anew after it has parsed it. A form with its boundary in a
-// part is refused then, because that may have made other parts. If the application parses the forms itself,
-// the body is as it was received, and a key function reads it.
-func TestABoundaryInAPartOfAForm(t *testing.T) {
-	for keeps, want := range map[bool][]int{true: {200, 429, 200}, false: {400, 400, 400}} {
-		app := fiber.New(fiber.Config{DisablePreParseMultipartForm: keeps})
-		l := core.Must(core.New(core.Config{Log: slog.New(slog.DiscardHandler), Rules: []core.Rule{{Name: "r", Key: keyfuncs.PostField("username"), Limits: []core.Limit{core.PerHour(1)}}}}))
-		app.Post("/", fiber3limit.Middleware(l), func(fiber.Ctx) error { return nil })
-		var got []int
-		for _, name := range []string{"alice", "alice", "bob"} {
-			body := "--XX\r\nContent-Disposition: form-data; name=\"username\"\r\n\r\n" + name + "\r\n" +
-				"--XX\r\nContent-Disposition: form-data; name=\"note\"\r\n\r\na--XXb\r\n--XX--\r\n"
-			r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
-			r.Header.Set("Content-Type", "multipart/form-data; boundary=XX")
-			resp, err := app.Test(r, untimed)
-			if err != nil {
-				t.Fatal(err)
-			}
-			_ = resp.Body.Close()
-			got = append(got, resp.StatusCode)
-		}
-		if fmt.Sprint(got) != fmt.Sprint(want) {
-			t.Errorf("the application parses forms itself: %t: statuses %v, want %v", keeps, got, want)
-		}
-	}
-}
-
-func TestANilOptionIsNamed(t *testing.T) {
-	l := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "ip", Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.PerHour(1)}}}}))
-	defer func() {
-		const want = "fiber3limit: an option is nil: write one such as fiber3limit.OnDenied(f), or none"
-		if got := fmt.Sprint(recover()); got != want {
-			t.Errorf("panics with %s, want %s", got, want)
-		}
-	}()
-	fiber3limit.Middleware(l, nil)
-}
-
-func TestMain(m *testing.M) {
-	fibertest.Main(m, func(addr string, limiter *core.Limiter) error {
-		app := fiber.New()
-		app.Get("/", fiber3limit.Middleware(limiter), func(c fiber.Ctx) error { return c.JSON(os.Getpid()) })
-		return app.Listen(addr, fiber.ListenConfig{EnablePrefork: true, DisableStartupMessage: true})
-	})
-}
-
-func TestPrefork(t *testing.T) { fibertest.Prefork(t) }
-
-func TestStreamedBodies(t *testing.T) {
-	fibertest.Streams(t, func(t *testing.T, app fibertest.App) string {
-		f := fiber.New(fiber.Config{StreamRequestBody: true, BodyLimit: app.BodyLimit})
-		f.Use(func(c fiber.Ctx) error {
-			if app.Before != nil {
-				app.Before(streamCtx{c})
-			}
-			return c.Next()
-		})
-		f.All(app.Path, fiber3limit.Middleware(app.Limiter), func(c fiber.Ctx) error { return app.Handler(streamCtx{c}) })
-		return listen(t, f)
-	})
-}
-
-type streamCtx struct{ c fiber.Ctx }
-
-func (s streamCtx) Get(header string) string { return s.c.Get(header) }
-func (s streamCtx) Param(name string) string { return s.c.Params(name) }
-func (s streamCtx) Body() []byte             { return s.c.Body() }
-func (s streamCtx) Stream() io.Reader        { return s.c.RequestCtx().RequestBodyStream() }
-func (s streamCtx) Send(body []byte) error   { return s.c.Send(body) }
-func (s streamCtx) CloseConnection()         { s.c.RequestCtx().SetConnectionClose() }
-
 // Fiber's middleware for timeouts answers while the handler still runs. The limiter learns
 // the answer, and the handler keeps its decision.
 func TestAHandlerThatRunsOnAfterATimeoutKeepsItsDecision(t *testing.T) {
-	l, next := outcomesOf(t)
+	l, next := fibertest.Learning(t)
 	release, read := make(chan struct{}), make(chan string, 1)
 	app := fiber.New()
 	app.Get("/", fiber3limit.Middleware(l, fiber3limit.ExposeDecision()), timeout.New(func(c fiber.Ctx) error {
@@ -297,10 +165,10 @@ func TestAHandlerThatRunsOnAfterATimeoutKeepsItsDecision(t *testing.T) {
 		}
 		return nil
 	}, timeout.Config{Timeout: time.Millisecond}))
-	app.Get("/other", fiber3limit.Middleware(newLimiter(t, 100, 0)), func(c fiber.Ctx) error { return c.SendString("ok") })
+	app.Get("/other", fiber3limit.Middleware(limiter(100)), func(c fiber.Ctx) error { return c.SendString("ok") })
 	get := func(path string, want int) {
 		t.Helper()
-		resp, err := app.Test(httptest.NewRequest(http.MethodGet, path, http.NoBody), untimed)
+		resp, err := app.Test(httptest.NewRequest(http.MethodGet, path, http.NoBody), fiber.TestConfig{})
 		if err != nil {
 			t.Fatal(err)
 		}

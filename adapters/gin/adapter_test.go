@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
-	"log"
 	"net/http"
-	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -15,13 +13,13 @@ import (
 	"github.com/floodgate-go/floodgate/adapters/adaptertest"
 	ginlimit "github.com/floodgate-go/floodgate/adapters/gin"
 	"github.com/floodgate-go/floodgate/core"
-	"github.com/floodgate-go/floodgate/internal/readers"
-	ginreaders "github.com/floodgate-go/floodgate/internal/readers/gin"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
 func TestAdapter(t *testing.T) {
 	adaptertest.Run(t, adaptertest.Adapter{
+		Name:      "ginlimit",
+		Mount:     func(c core.Checker, n int) { ginlimit.Middleware(c, make([]ginlimit.Option, n)...) },
 		Parameter: ":id",
 		Own: func(r core.Request, header string) (string, bool) {
 			c, found := ginlimit.Context(r)
@@ -30,11 +28,12 @@ func TestAdapter(t *testing.T) {
 			}
 			return c.GetHeader(header), true
 		},
-		Readers:    readers.Names(ginreaders.ByField),
-		Serve:      func(t *testing.T, app adaptertest.App) string { return listen(t, build(app)) },
-		ServeHTTP2: func(t *testing.T, app adaptertest.App) string { return listenHTTP2(t, build(app)) },
+		Serve:      func(t *testing.T, app adaptertest.App) string { return adaptertest.Listen(t, build(app)) },
+		ServeHTTP2: func(t *testing.T, app adaptertest.App) string { return adaptertest.ListenHTTP2(t, build(app)) },
 		PerIP: func(t *testing.T, quota int64, window time.Duration, opts ...keyfuncs.ClientIPOption) string {
-			return listen(t, perIP(quota, window, opts))
+			r := gin.New()
+			r.GET("/", ginlimit.PerIP(quota, window, opts...), func(*gin.Context) {})
+			return adaptertest.Listen(t, r)
 		},
 		Flushes:     true,
 		SendsAtOnce: true,
@@ -44,30 +43,6 @@ func TestAdapter(t *testing.T) {
 		SeesCancel:     true,
 		TimeoutOutside: true,
 	})
-}
-
-func listen(t *testing.T, h http.Handler) string {
-	t.Helper()
-	s := httptest.NewUnstartedServer(h)
-	s.Config.ErrorLog = log.New(io.Discard, "", 0)
-	s.Start()
-	t.Cleanup(s.Close)
-	return s.Listener.Addr().String()
-}
-
-func listenHTTP2(t *testing.T, h http.Handler) string {
-	t.Helper()
-	s := httptest.NewUnstartedServer(h)
-	s.EnableHTTP2 = true
-	s.StartTLS()
-	t.Cleanup(s.Close)
-	return s.Listener.Addr().String()
-}
-
-func perIP(quota int64, window time.Duration, opts []keyfuncs.ClientIPOption) http.Handler {
-	r := gin.New()
-	r.GET("/", ginlimit.PerIP(quota, window, opts...), func(*gin.Context) {})
-	return r
 }
 
 func init() { gin.SetMode(gin.TestMode) }
@@ -97,6 +72,10 @@ func build(app adaptertest.App) http.Handler {
 
 func surround(ms []adaptertest.Middleware) (hs []gin.HandlerFunc) {
 	for _, m := range ms {
+		if before := adaptertest.Before(m); before != nil {
+			hs = append(hs, func(c *gin.Context) { c.Request = before(c.Writer, c.Request) })
+			continue
+		}
 		hs = append(hs, map[adaptertest.Middleware]gin.HandlerFunc{
 			adaptertest.Recovery: gin.RecoveryWithWriter(io.Discard),
 			adaptertest.CORS:     cors,
@@ -104,16 +83,6 @@ func surround(ms []adaptertest.Middleware) (hs []gin.HandlerFunc) {
 
 			adaptertest.Deadline:        deadline(adaptertest.DeadlineAfter),
 			adaptertest.PatientDeadline: deadline(adaptertest.PatientAfter),
-
-			adaptertest.Headers: func(c *gin.Context) {
-				for name, value := range adaptertest.StaleHeaders {
-					c.Header(name, value)
-				}
-			},
-			adaptertest.Copies:     func(c *gin.Context) { c.Request = c.Request.Clone(c.Request.Context()) },
-			adaptertest.ReadsBody:  func(c *gin.Context) { _, _ = c.GetRawData() },
-			adaptertest.ReadsPart:  func(c *gin.Context) { _, _ = io.ReadFull(c.Request.Body, make([]byte, 8)) },
-			adaptertest.ParsesForm: func(c *gin.Context) { _ = c.PostForm("x") },
 		}[m])
 	}
 	return hs
@@ -166,7 +135,7 @@ func middleware(limits []adaptertest.Limit) (hs []gin.HandlerFunc) {
 func handler(h adaptertest.Handler, answered bool) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		var status adaptertest.StatusError
-		switch err := h(exchange{c}); {
+		switch err := h(exchange{adaptertest.Exchange{W: c.Writer, R: c.Request}, c}); {
 		case errors.As(err, &status):
 			_ = c.AbortWithError(int(status), err)
 		case err != nil && answered:
@@ -178,56 +147,41 @@ func handler(h adaptertest.Handler, answered bool) gin.HandlerFunc {
 }
 
 // exchange is a request and its response as the table's handlers see them.
-type exchange struct{ c *gin.Context }
+type exchange struct {
+	adaptertest.Exchange
+	c *gin.Context
+}
 
-func (x exchange) Context() context.Context         { return x.c.Request.Context() }
-func (x exchange) Body() ([]byte, error)            { return io.ReadAll(x.c.Request.Body) }
-func (x exchange) Form(name string) string          { return x.c.PostForm(name) }
-func (x exchange) Read(field, reader string) string { return ginreaders.ByField[field][reader](x.c) }
-func (x exchange) JSON(v any) error                 { return x.c.ShouldBindJSON(v) }
-func (x exchange) Header(name string) string        { return x.c.GetHeader(name) }
-func (x exchange) SetHeader(name, value string)     { x.c.Header(name, value) }
-func (x exchange) Decision() (core.Decision, bool)  { return ginlimit.DecisionFrom(x.c) }
-func (x exchange) PathValue(name string) string     { return x.c.Param(name) }
-func (x exchange) SetCost(cost int64) bool          { return ginlimit.SetCost(x.c, cost) }
+func (x exchange) Form(name string) string         { return x.c.PostForm(name) }
+func (x exchange) JSON(v any) error                { return x.c.ShouldBindJSON(v) }
+func (x exchange) PathValue(name string) string    { return x.c.Param(name) }
+func (x exchange) Decision() (core.Decision, bool) { return ginlimit.DecisionFrom(x.c) }
+func (x exchange) SetCost(cost int64) bool         { return ginlimit.SetCost(x.c, cost) }
 
 func (x exchange) Deny(d core.Decision) error {
 	ginlimit.Deny(x.c, d)
 	return nil
 }
 
+// Respond sends the status at once also if there is no body.
 func (x exchange) Respond(status int, body string) error {
-	x.c.Status(status)
+	err := x.Exchange.Respond(status, body)
 	x.c.Writer.WriteHeaderNow()
-	if body == "" {
-		return nil
-	}
-	_, err := x.c.Writer.WriteString(body)
 	return err
 }
 
-func (x exchange) Stream(next func() string) error {
-	for part := next(); part != ""; part = next() {
-		if _, err := x.c.Writer.WriteString(part); err != nil {
-			return err
-		}
-		x.c.Writer.Flush()
+// program serves GET /api.
+func program(c core.Checker) (serve func()) {
+	r, hs := gin.New(), []gin.HandlerFunc{func(*gin.Context) {}}
+	if c != nil {
+		hs = append([]gin.HandlerFunc{ginlimit.Middleware(c)}, hs...)
 	}
-	return nil
+	r.GET("/api", hs...)
+	return adaptertest.HTTPProgram(r)
 }
 
-func (x exchange) Hijack(raw string, end <-chan struct{}) error {
-	conn, _, err := x.c.Writer.Hijack()
-	if err != nil {
-		return err
-	}
-	_, err = io.WriteString(conn, raw)
-	if end != nil {
-		go func() {
-			<-end
-			_ = conn.Close()
-		}()
-		return err
-	}
-	return errors.Join(err, conn.Close())
+func BenchmarkMiddleware(b *testing.B) { adaptertest.Benchmark(b, program) }
+
+func TestAllocations(t *testing.T) {
+	adaptertest.Allocations{NoHeaders: 0, Headers: 2, Denied: 3, DeniedNoHeaders: 2, InFlight: 5}.Check(t, program)
 }

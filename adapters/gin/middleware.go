@@ -24,7 +24,6 @@ import (
 
 	"github.com/floodgate-go/floodgate/adapters/internal/adapter"
 	"github.com/floodgate-go/floodgate/adapters/internal/httpresponse"
-	"github.com/floodgate-go/floodgate/adapters/internal/outcome"
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
@@ -154,13 +153,13 @@ func nextAndSettle(g *gin.Context, c core.Checker, d core.Decision) {
 	panicked, errorsBefore := true, len(g.Errors)
 	defer func() {
 		g.Writer = w.ResponseWriter
-		o := outcome.Response{Status: w.Status(), Ended: w.ended, Panicked: panicked, Header: w.Header().Get}
+		o := adapter.Response{Status: w.Status(), Ended: w.ended, Panicked: panicked, Header: w.Header().Get}
 		switch {
 		case w.hijacked:
 			o.Status = http.StatusSwitchingProtocols
 		case !w.Written():
 			// Gin writes the status that a handler has set after all handlers.
-			o.Ended = outcome.Ended(w.ctx, g.Request.Context())
+			o.Ended = adapter.Ended(w.ctx, g.Request.Context())
 			switch {
 			case panicked:
 				o.Status = 0

@@ -2,25 +2,23 @@ package httplimit_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"log"
 	"net/http"
-	"net/http/httptest"
 	"testing"
 	"time"
 
 	"github.com/floodgate-go/floodgate/adapters/adaptertest"
 	httplimit "github.com/floodgate-go/floodgate/adapters/nethttp"
 	"github.com/floodgate-go/floodgate/core"
-	"github.com/floodgate-go/floodgate/internal/readers"
-	nethttpreaders "github.com/floodgate-go/floodgate/internal/readers/nethttp"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
 func TestAdapter(t *testing.T) {
 	adaptertest.Run(t, adaptertest.Adapter{
+		Name:      "httplimit",
+		Mount:     func(c core.Checker, n int) { httplimit.Middleware(c, make([]httplimit.Option, n)...) },
 		Parameter: "{id}",
 		Own: func(r core.Request, header string) (string, bool) {
 			h, found := httplimit.Request(r)
@@ -29,12 +27,11 @@ func TestAdapter(t *testing.T) {
 			}
 			return h.Header.Get(header), true
 		},
-		Readers:     readers.Names(nethttpreaders.ByField),
 		LimitsFirst: true,
-		Serve:       func(t *testing.T, app adaptertest.App) string { return listen(t, build(app)) },
-		ServeHTTP2:  func(t *testing.T, app adaptertest.App) string { return listenHTTP2(t, build(app)) },
+		Serve:       func(t *testing.T, app adaptertest.App) string { return adaptertest.Listen(t, build(app)) },
+		ServeHTTP2:  func(t *testing.T, app adaptertest.App) string { return adaptertest.ListenHTTP2(t, build(app)) },
 		PerIP: func(t *testing.T, quota int64, window time.Duration, opts ...keyfuncs.ClientIPOption) string {
-			return listen(t, httplimit.PerIP(quota, window, opts...)(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})))
+			return adaptertest.Listen(t, httplimit.PerIP(quota, window, opts...)(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})))
 		},
 		Flushes:     true,
 		SendsAtOnce: true,
@@ -45,24 +42,6 @@ func TestAdapter(t *testing.T) {
 		TimeoutOutside: true,
 		TimeoutInside:  true,
 	})
-}
-
-func listen(t *testing.T, h http.Handler) string {
-	t.Helper()
-	s := httptest.NewUnstartedServer(h)
-	s.Config.ErrorLog = log.New(io.Discard, "", 0)
-	s.Start()
-	t.Cleanup(s.Close)
-	return s.Listener.Addr().String()
-}
-
-func listenHTTP2(t *testing.T, h http.Handler) string {
-	t.Helper()
-	s := httptest.NewUnstartedServer(h)
-	s.EnableHTTP2 = true
-	s.StartTLS()
-	t.Cleanup(s.Close)
-	return s.Listener.Addr().String()
 }
 
 // build makes a ServeMux application. A group is a mux of its own.
@@ -90,6 +69,11 @@ func build(app adaptertest.App) http.Handler {
 // surround puts an application's own middlewares around h.
 func surround(ms []adaptertest.Middleware, h http.Handler) http.Handler {
 	for i := len(ms) - 1; i >= 0; i-- {
+		if before := adaptertest.Before(ms[i]); before != nil {
+			next := h
+			h = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { next.ServeHTTP(w, before(w, r)) })
+			continue
+		}
 		h = map[adaptertest.Middleware]func(http.Handler) http.Handler{
 			adaptertest.Recovery: recoverer,
 			adaptertest.CORS:     cors,
@@ -99,34 +83,9 @@ func surround(ms []adaptertest.Middleware, h http.Handler) http.Handler {
 			adaptertest.PatientDeadline: deadline(adaptertest.PatientAfter),
 			adaptertest.Timeout:         timeout(adaptertest.DeadlineAfter),
 			adaptertest.PatientTimeout:  timeout(adaptertest.PatientAfter),
-
-			adaptertest.Headers: func(next http.Handler) http.Handler {
-				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-					for name, value := range adaptertest.StaleHeaders {
-						w.Header().Set(name, value)
-					}
-					next.ServeHTTP(w, r)
-				})
-			},
-			adaptertest.Copies: func(next http.Handler) http.Handler {
-				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { next.ServeHTTP(w, r.Clone(r.Context())) })
-			},
-			adaptertest.ReadsBody:  first(func(r *http.Request) { _, _ = io.ReadAll(r.Body) }),
-			adaptertest.ReadsPart:  first(func(r *http.Request) { _, _ = io.ReadFull(r.Body, make([]byte, 8)) }),
-			adaptertest.ParsesForm: first(func(r *http.Request) { _ = r.FormValue("x") }),
 		}[ms[i]](h)
 	}
 	return h
-}
-
-// first calls read before the next handler.
-func first(read func(*http.Request)) func(http.Handler) http.Handler {
-	return func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			read(r)
-			next.ServeHTTP(w, r)
-		})
-	}
 }
 
 func cors(next http.Handler) http.Handler {
@@ -218,7 +177,7 @@ func recoverer(next http.Handler) http.Handler {
 func handler(h adaptertest.Handler, answersErrors bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var status adaptertest.StatusError
-		switch err := h(exchange{w, r}); {
+		switch err := h(exchange{adaptertest.Exchange{W: w, R: r}}); {
 		case errors.As(err, &status):
 			w.WriteHeader(int(status))
 		case answersErrors && errors.Is(err, adaptertest.ErrWrongPassword):
@@ -230,63 +189,27 @@ func handler(h adaptertest.Handler, answersErrors bool) http.Handler {
 }
 
 // exchange is a request and its response as the table's handlers see them.
-type exchange struct {
-	w http.ResponseWriter
-	r *http.Request
-}
+type exchange struct{ adaptertest.Exchange }
 
-func (x exchange) Context() context.Context { return x.r.Context() }
-func (x exchange) Body() ([]byte, error)    { return io.ReadAll(x.r.Body) }
-func (x exchange) Form(name string) string  { return x.r.PostFormValue(name) }
-func (x exchange) Read(field, reader string) string {
-	return nethttpreaders.ByField[field][reader](x.r)
-}
-func (x exchange) JSON(v any) error             { return json.NewDecoder(x.r.Body).Decode(v) }
-func (x exchange) Header(name string) string    { return x.r.Header.Get(name) }
-func (x exchange) SetHeader(name, value string) { x.w.Header().Set(name, value) }
-
-func (x exchange) Respond(status int, body string) error {
-	x.w.WriteHeader(status)
-	if body == "" {
-		return nil
-	}
-	_, err := io.WriteString(x.w, body)
-	return err
-}
-
-func (x exchange) Decision() (core.Decision, bool) { return httplimit.DecisionFrom(x.r.Context()) }
-func (x exchange) PathValue(name string) string    { return x.r.PathValue(name) }
-func (x exchange) SetCost(cost int64) bool         { return httplimit.SetCost(x.r.Context(), cost) }
+func (x exchange) Decision() (core.Decision, bool) { return httplimit.DecisionFrom(x.R.Context()) }
+func (x exchange) SetCost(cost int64) bool         { return httplimit.SetCost(x.R.Context(), cost) }
 
 func (x exchange) Deny(d core.Decision) error {
-	httplimit.Deny(x.w, x.r, d)
+	httplimit.Deny(x.W, x.R, d)
 	return nil
 }
 
-func (x exchange) Stream(next func() string) error {
-	for part := next(); part != ""; part = next() {
-		if _, err := io.WriteString(x.w, part); err != nil {
-			return err
-		}
-		if err := http.NewResponseController(x.w).Flush(); err != nil {
-			return err
-		}
+// program serves GET /api.
+func program(c core.Checker) (serve func()) {
+	h := http.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	if c != nil {
+		h = httplimit.Middleware(c)(h)
 	}
-	return nil
+	return adaptertest.HTTPProgram(h)
 }
 
-func (x exchange) Hijack(raw string, end <-chan struct{}) error {
-	conn, _, err := http.NewResponseController(x.w).Hijack()
-	if err != nil {
-		return err
-	}
-	_, err = io.WriteString(conn, raw)
-	if end != nil {
-		go func() {
-			<-end
-			_ = conn.Close()
-		}()
-		return err
-	}
-	return errors.Join(err, conn.Close())
+func BenchmarkMiddleware(b *testing.B) { adaptertest.Benchmark(b, program) }
+
+func TestAllocations(t *testing.T) {
+	adaptertest.Allocations{NoHeaders: 0, Headers: 2, Denied: 3, DeniedNoHeaders: 2, InFlight: 5}.Check(t, program)
 }

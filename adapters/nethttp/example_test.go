@@ -18,6 +18,11 @@ func get(h http.Handler, path string) {
 	fmt.Println(rec.Code, rec.Body)
 }
 
+// slowDown writes a denial without a body.
+var slowDown = httplimit.OnDenied(func(w http.ResponseWriter, _ *http.Request, _ core.Decision) {
+	w.WriteHeader(http.StatusTooManyRequests)
+})
+
 func perMinute(quota int64) *core.Limiter {
 	return core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "ip", Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.PerMinute(quota)}}}}))
 }
@@ -144,9 +149,7 @@ func ExampleSetCost() {
 		httplimit.SetCost(r.Context(), 500)
 		_, _ = fmt.Fprint(w, "five hundred words")
 	})
-	limited := httplimit.Middleware(words(), httplimit.OnDenied(func(w http.ResponseWriter, _ *http.Request, _ core.Decision) {
-		w.WriteHeader(http.StatusTooManyRequests)
-	}))(answer)
+	limited := httplimit.Middleware(words(), slowDown)(answer)
 	get(limited, "/")
 	get(limited, "/")
 	get(limited, "/")
@@ -171,4 +174,20 @@ func ExampleDeny() {
 	// Output:
 	// 200 started
 	// 429 {"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Request cannot be satisfied as assigned quota has been exceeded","status":429,"detail":"Try again in 60 s.","violated-policies":["jobs"]}
+}
+
+func ExamplePathValues() {
+	// vars is what a router has instead of http.Request.PathValue, such as gorilla's mux.Vars.
+	vars := func(r *http.Request) map[string]string { return map[string]string{"tenant": r.URL.Query().Get("of")} }
+	tenants := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "tenant", Key: keyfuncs.PathValue("tenant"), Limits: []core.Limit{core.PerMinute(1)}}}}))
+
+	hello := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "hello, ", r.PathValue("tenant")) })
+	app := httplimit.PathValues(vars)(httplimit.Middleware(tenants, slowDown)(hello))
+	get(app, "/?of=acme")
+	get(app, "/?of=other")
+	get(app, "/?of=acme")
+	// Output:
+	// 200 hello, acme
+	// 200 hello, other
+	// 429
 }

@@ -1,6 +1,6 @@
 // Package adapter has what the adapters of all frameworks share: the limiter of PerIP, the
-// checks of what a Middleware is given, and the decisions that the handlers of a request
-// can find.
+// checks of what a Middleware is given, the decisions that the handlers of a request
+// can find, and the outcome of a request.
 package adapter
 
 import (

@@ -34,3 +34,25 @@ func TestSetCostWithoutACostIsLoggedOnce(t *testing.T) {
 		t.Errorf("%d lines: %s", n, log.String())
 	}
 }
+
+func TestOutcome(t *testing.T) {
+	for _, row := range []struct {
+		response           Response
+		status             int
+		canceled, panicked bool
+	}{
+		{Response{}, 200, false, false},
+		{Response{Status: 404}, 404, false, false},
+		{Response{Status: 200, Ended: true}, 499, true, false},
+		{Response{Ended: true}, 499, true, false},
+		{Response{Panicked: true}, 500, false, true},
+		{Response{Status: 201, Panicked: true}, 201, false, true},
+		{Response{Panicked: true, Ended: true}, 500, true, true},
+		{Response{Status: 201, Panicked: true, Ended: true}, 201, true, true},
+	} {
+		o := row.response.Outcome()
+		if o.Status != row.status || o.Canceled != row.canceled || o.Panicked != row.panicked {
+			t.Errorf("%+v becomes %+v", row.response, o)
+		}
+	}
+}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -190,19 +189,6 @@ func TestNoValueOfADenialBeginsAnotherLine(t *testing.T) {
 }
 
 func spaces(n int) string { return "  "[:n] }
-
-func TestADenialHasNoHeadersOfAnotherBody(t *testing.T) {
-	var c fasthttp.RequestCtx
-	for _, name := range []string{"ETag", "Last-Modified", "X-Other"} {
-		c.Response.Header.Set(name, "1")
-	}
-	deny(&c, core.Denial{Status: http.StatusTooManyRequests, Header: []core.Header{{Name: "Content-Type", Value: "text/plain"}}})
-	for name, want := range map[string]string{"ETag": "", "Last-Modified": "", "X-Other": "1", "Content-Type": "text/plain"} {
-		if got := string(c.Response.Header.Peek(name)); got != want {
-			t.Errorf("%s: %q, want %q", name, got, want)
-		}
-	}
-}
 
 // A key function or a hook may keep the text of an address.
 func TestTextsOfAddressesStay(t *testing.T) {

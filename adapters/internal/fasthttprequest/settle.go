@@ -12,7 +12,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"github.com/floodgate-go/floodgate/adapters/internal/outcome"
+	"github.com/floodgate-go/floodgate/adapters/internal/adapter"
 	"github.com/floodgate-go/floodgate/core"
 )
 
@@ -24,7 +24,7 @@ func (m *Middleware) nextAndSettle(r *Request, d core.Decision) error {
 	panicked := true
 	var failed error
 	defer func() {
-		response := outcome.Response{
+		response := adapter.Response{
 			Status:   fast.Response.StatusCode(),
 			Ended:    m.major.ended(f, fast, r.ctx, failed),
 			Panicked: panicked,
@@ -102,7 +102,7 @@ func (m *Major) ended(f Ctx, fast *fasthttp.RequestCtx, before context.Context, 
 	if written(fast) {
 		return false
 	}
-	return outcome.Ended(before, m.Context(f)) || outcome.IsContextError(failed) || shutDown(fast) || dropped(fast)
+	return adapter.Ended(before, m.Context(f)) || adapter.IsContextError(failed) || shutDown(fast) || dropped(fast)
 }
 
 // written reports whether a handler has written a response: it differs from the response

@@ -7,7 +7,7 @@ import (
 	"net"
 	"net/http"
 
-	"github.com/floodgate-go/floodgate/adapters/internal/outcome"
+	"github.com/floodgate-go/floodgate/adapters/internal/adapter"
 	"github.com/floodgate-go/floodgate/core"
 )
 
@@ -33,9 +33,9 @@ func NewWatcher(ctx context.Context, d *core.Decision) *Watcher {
 // context that the request has then. failed is the error that the handler returned, or
 // nil.
 func (s *Watcher) Outcome(after context.Context, panicked bool, failed error, header func(string) string) core.Outcome {
-	r := outcome.Response{Status: s.status, Ended: s.ended, Panicked: panicked, Header: header}
+	r := adapter.Response{Status: s.status, Ended: s.ended, Panicked: panicked, Header: header}
 	if s.status == 0 {
-		r.Ended = outcome.Ended(s.ctx, after) || outcome.IsContextError(failed)
+		r.Ended = adapter.Ended(s.ctx, after) || adapter.IsContextError(failed)
 	}
 	return r.Outcome()
 }

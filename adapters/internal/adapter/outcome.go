@@ -1,5 +1,4 @@
-// Package outcome makes the core.Outcome of a request, by the same rules for all adapters.
-package outcome
+package adapter
 
 import (
 	"context"
