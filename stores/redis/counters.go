@@ -153,8 +153,12 @@ func (b *counters) each(ctx context.Context, verb byte, batch *core.Batch) error
 	defer n.free()
 	op := b.store.begin(ctx)
 	var errs []error
-	for _, g := range b.store.group(n.items) {
+	groups := b.store.group(n.items)
+	for _, g := range groups {
 		_, err := b.store.do(op, verb, g)
+		if err != nil && len(groups) > 1 { // a second refund would give the others' hits back twice
+			err = afterOthers(err)
+		}
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)

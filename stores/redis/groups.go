@@ -133,7 +133,8 @@ func (s *Store) takeGroups(op operation, verb byte, groups [][]namedItem) (bool,
 			return false, err
 		}
 		if !admits {
-			return false, s.giveBack(op, groups[:i])
+			s.giveBack(op, groups[:i])
+			return false, nil
 		}
 	}
 	return true, nil
@@ -150,19 +151,22 @@ func (s *Store) peekGroups(op operation, groups [][]namedItem) (bool, error) {
 }
 
 // giveBack refunds the groups and fills in their results as they are without
-// the charge.
-func (s *Store) giveBack(op operation, groups [][]namedItem) error {
+// the charge. If one fails, the rest is refunded later, and its results stay.
+func (s *Store) giveBack(op operation, groups [][]namedItem) {
 	for i, g := range groups {
 		_, err := s.do(op, verbRefund, g)
+		if errors.Is(err, core.ErrNotCharged) {
+			s.giveBackLater(op.ctx, groups[i:])
+			return
+		}
 		if err == nil {
 			_, err = s.ask(op, verbPeek, g)
 		}
 		if err != nil {
 			s.giveBackLater(op.ctx, groups[i+1:])
-			return afterOthers(err)
+			return
 		}
 	}
-	return nil
 }
 
 // giveBackLater refunds in the background, with a deadline of its own: the
