@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"mime"
 	"net/http"
 	"net/netip"
@@ -43,18 +42,16 @@ type result struct {
 	Limits []limitLeft `json:"limits,omitempty"`
 }
 
-// What is noted if the store does not answer, of an order that this process has done without it.
-var alone = map[string]string{
-	"look":    "The store does not answer: these are the counters of this process.",
-	"unblock": "The store does not answer: only this process has let the key in. Unblock it again when the store answers.",
-	"ban":     "The store does not answer: only this process bans the key. Ban it again when the store answers.",
-	"forget":  "The store does not answer: only this process has forgotten the failures. Forget them again when the store answers.",
-}
+// Notes of an order that this process has done without the store.
+const (
+	lookedAlone  = "The store does not answer: these are the counters of this process."
+	changedAlone = "The store does not answer: only this process has done it. Do it again when the store answers."
+)
 
-// without returns the note if err says that only this process has done an order, or else err.
-func without(do string, err error) (note string, _ error) {
+// alone returns the note if err says that only this process has done an order, or else err.
+func alone(err error) (note string, _ error) {
 	if errors.Is(err, core.ErrDegraded) {
-		return alone[do], nil
+		return changedAlone, nil
 	}
 	return "", err
 }
@@ -142,17 +139,19 @@ func read(body io.Reader) (o order, err error) {
 
 // onKey does something with a key of a limiter.
 func (p *Page) onKey(r *http.Request, o order) (result, error) {
-	l := p.find(o.Limiter)
+	p.mu.Lock()
+	l := p.limiters[o.Limiter]
+	p.mu.Unlock()
 	if l == nil || l.manages.Load() == nil {
 		return result{}, deny(http.StatusNotFound, "the page does not manage a limiter %q", o.Limiter)
 	}
 	hit := core.Hit{Rule: o.Rule, Key: o.Key}
 	if o.ID != "" {
-		rule, k, ok := p.keyOf(l, o.ID)
+		k, ok := p.keyOf(l, o.ID)
 		if !ok {
 			return result{}, deny(http.StatusNotFound, "the page no longer keeps this key: type it")
 		}
-		hit = core.Hit{Rule: rule, Key: k.Key, Extra: k.Extra}
+		hit = core.Hit{Rule: k.Rule, Key: k.Key, Extra: k.Extra}
 	}
 	m, a := l.manages.Load(), Action{Name: o.Do, Limiter: o.Limiter, Rule: hit.Rule, Key: hit.Key}
 	// What was begun is done, also if the browser goes away.
@@ -171,7 +170,7 @@ func (p *Page) onKey(r *http.Request, o order) (result, error) {
 	default:
 		return result{}, deny(http.StatusBadRequest, "the order %q is unknown", o.Do)
 	}
-	note, err := without(o.Do, err)
+	note, err := alone(err)
 	if err != nil {
 		return result{}, unknownRule(err, hit.Rule)
 	}
@@ -180,7 +179,7 @@ func (p *Page) onKey(r *http.Request, o order) (result, error) {
 		return result{}, unknownRule(err, hit.Rule)
 	}
 	if d.Degraded && note == "" {
-		note = alone["look"]
+		note = lookedAlone
 	}
 	return result{Note: note, Limits: left(&d)}, nil
 }
@@ -208,7 +207,7 @@ func (p *Page) forget(r *http.Request, o order) (result, error) {
 		done = "The address may try again. The failures of a username still count: type the username to forget them."
 		op = func() error { return errors.Join(login.Unblock(ctx, o.Key), login.UnblockAddress(ctx, o.Key)) }
 	}
-	note, err := without(o.Do, p.change(r, Action{Name: o.Do, Limiter: o.Limiter, Key: o.Key}, op))
+	note, err := alone(p.change(r, Action{Name: o.Do, Limiter: o.Limiter, Key: o.Key}, op))
 	return result{Note: cmp.Or(note, done)}, err
 }
 
@@ -235,7 +234,7 @@ func (p *Page) change(r *http.Request, a Action, op func() error) error {
 		p.config.Log.ErrorContext(r.Context(), "live: an action failed", append(attrs, "error", err)...)
 		return err
 	}
-	p.config.Log.Log(r.Context(), slog.LevelInfo, "live: an action was done", attrs...)
+	p.config.Log.InfoContext(r.Context(), "live: an action was done", attrs...)
 	return nil
 }
 

@@ -2,7 +2,6 @@ package live_test
 
 import (
 	"fmt"
-	"runtime"
 	"testing"
 
 	"github.com/floodgate-go/floodgate/core"
@@ -22,7 +21,6 @@ func BenchmarkDecisions(b *testing.B) {
 				}
 				l := core.Must(core.New(c))
 				hit := core.Hit{Rule: "r", Key: "192.0.2.1"}
-				l.Allow(b.Context(), hit)
 				b.ReportAllocs()
 				for b.Loop() {
 					_, _ = l.Take(b.Context(), 1, hit)
@@ -30,32 +28,4 @@ func BenchmarkDecisions(b *testing.B) {
 			})
 		}
 	}
-}
-
-// BenchmarkMillionDeniedKeys is the memory of a page while a million keys are denied.
-func BenchmarkMillionDeniedKeys(b *testing.B) {
-	keys := make([]core.Hit, 1_000_000)
-	for i := range keys {
-		keys[i] = core.Hit{Rule: "r", Key: fmt.Sprintf("2001:db8::%x", i)}
-	}
-	for b.Loop() {
-		page := core.Must(live.New(live.Config{}))
-		l := core.Must(core.New(core.Config{Observer: page, Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerHour(0)}}}}))
-		for i := range keys[:10_000] {
-			_, _ = l.Take(b.Context(), 1, keys[i])
-		}
-		before := heap()
-		for i := range keys {
-			_, _ = l.Take(b.Context(), 1, keys[i])
-		}
-		b.ReportMetric(float64(heap()-before), "bytes")
-		_ = page.Close()
-	}
-}
-
-func heap() int64 {
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
 }

@@ -24,7 +24,7 @@ type Config struct {
 	// ShowKey returns the text that stands for a key on the page, such as the key itself.
 	// What it returns is shown as text, whatever it holds. It may be called concurrently.
 	// nil means a hash of the key, so that the page shows no addresses and no usernames. A key
-	// for which it returns "" or panics is shown as the hash; the first panic is logged.
+	// for which it returns "" is shown as the hash.
 	ShowKey func(limiter, rule, key string) string
 	// Secret is the secret of that hash, of 16 bytes or more. Processes with the same
 	// Secret show the same hash for a key. nil means a random one.

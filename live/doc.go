@@ -25,12 +25,7 @@
 //
 // The page keeps two minutes of counts for each rule, and at most 2048 denied keys and
 // 1024 keys near their limit for each limiter, of 256 bytes each, whatever the traffic is.
-// A limiter is kept as long as the page, and of a rule that Reconfigure removes the name:
-// names should not be made from what changes all the time.
-//
-// # Counts
-//
-// The counts of rules are exact. Those of keys are, too, up to 200,000 denied requests a
-// second in a limiter; of more, a sample is noted. If there are more denied keys than the
-// page keeps, the count of a key may be too small.
+// A limiter is kept as long as the page: its name should not be made from what changes all
+// the time. The counts are exact. If there are more denied keys than the page keeps, the
+// count of a key may be too small.
 package live

@@ -14,25 +14,21 @@ const (
 	writeTime = 10 * time.Second
 )
 
-// frame is what the page says in one second. The first viewer that wants one of its events
-// makes it, for all of them: if nobody looks, none is made.
+// frame is what the page says in one second. The first viewer that wants its event makes it,
+// for all of them: if nobody looks, none is made.
 type frame struct {
-	second      int64
-	passed      chan struct{} // closed at the end of the second
-	whole, last func() []byte // the event with the counts of all seconds, and of the last one
+	second int64
+	passed chan struct{} // closed at the end of the second
+	event  func() []byte
 }
 
 func (p *Page) newFrame(second int64) *frame {
-	event := func(n int) func() []byte {
-		return sync.OnceValue(func() []byte { return p.event(second, n) })
-	}
-	return &frame{second: second, passed: make(chan struct{}), whole: event(seconds), last: event(1)}
+	return &frame{second, make(chan struct{}), sync.OnceValue(func() []byte { return p.event(second) })}
 }
 
-// event returns a server-sent event (HTML standard, section 9.2) with the counts of n
-// seconds.
-func (p *Page) event(second int64, n int) []byte {
-	text, err := json.Marshal(p.state(second, n))
+// event returns a server-sent event (HTML standard, section 9.2).
+func (p *Page) event(second int64) []byte {
+	text, err := json.Marshal(p.state(second))
 	if err != nil { // only if a field of state cannot be JSON at all
 		return nil
 	}
@@ -63,15 +59,10 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 			"mount it outside of http.TimeoutHandler and of other middleware that holds responses back"})
 		return
 	}
-	for sent := int64(-2); ; {
+	for {
 		f := p.now()
-		event := f.last
-		if f.second != sent+1 { // the first event, or others were missed
-			event = f.whole
-		}
-		sent = f.second
 		_ = control.SetWriteDeadline(time.Now().Add(writeTime)) // not every server has deadlines
-		if _, err := w.Write(event()); err != nil {
+		if _, err := w.Write(f.event()); err != nil {
 			return
 		}
 		if err := control.Flush(); err != nil {

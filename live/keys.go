@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"runtime/debug"
 	"slices"
 
 	"github.com/floodgate-go/floodgate/live/internal/sketch"
@@ -28,10 +27,10 @@ type seenKey struct {
 }
 
 // id returns the keyed hash of a key.
-func (p *Page) id(limiter, rule string, k sketch.Key) string {
+func (p *Page) id(limiter string, k sketch.Key) string {
 	h := hmac.New(sha256.New, p.config.Secret)
 	var length [4]byte
-	for _, part := range []string{limiter, rule, k.Key, k.Extra} {
+	for _, part := range []string{limiter, k.Rule, k.Key, k.Extra} {
 		binary.BigEndian.PutUint32(length[:], uint32(len(part)))
 		_, _ = h.Write(length[:])
 		_, _ = h.Write([]byte(part))
@@ -39,11 +38,10 @@ func (p *Page) id(limiter, rule string, k sketch.Key) string {
 	return hex.EncodeToString(h.Sum(nil)[:12])
 }
 
-func (p *Page) seen(l *limiter, names []string, c sketch.Counted, ago int64) seenKey {
-	rule := names[c.Group]
-	k := seenKey{ID: p.id(l.name, rule, c.Key), Rule: rule, Cut: c.Cut, Count: c.Count - c.Over, Over: c.Over, Ago: max(0, ago)}
+func (p *Page) seen(l *limiter, c sketch.Counted, ago int64) seenKey {
+	k := seenKey{ID: p.id(l.name, c.Key), Rule: c.Rule, Cut: c.Cut, Count: c.Count - c.Over, Over: c.Over, Ago: max(0, ago)}
 	if p.config.ShowKey != nil {
-		k.Label = p.show(l.name, rule, c.Key.Key)
+		k.Label = p.config.ShowKey(l.name, c.Rule, c.Key.Key)
 	}
 	if k.Label == "" {
 		k.Label = "#" + k.ID[:10]
@@ -51,35 +49,22 @@ func (p *Page) seen(l *limiter, names []string, c sketch.Counted, ago int64) see
 	return k
 }
 
-// show returns what ShowKey does, or "" if it panics. The first panic is logged, with its
-// stack: the others would be one for each key and second.
-func (p *Page) show(limiter, rule, key string) (text string) {
-	defer func() {
-		if v := recover(); v != nil && p.panicked.CompareAndSwap(false, true) {
-			p.config.Log.Error("live: ShowKey panicked; the page shows a hash of the key, and further panics are not logged",
-				"limiter", limiter, "rule", rule, "panic", v, "stack", string(debug.Stack()))
-		}
-	}()
-	return p.config.ShowKey(limiter, rule, key)
-}
-
 // deniedMost returns the keys that were denied most often of late.
 func (p *Page) deniedMost(l *limiter, second int64) []seenKey {
-	top := l.denied.Top(shownKeys)
-	keys, names := make([]seenKey, 0, shownKeys), l.names()
-	for _, c := range top {
-		keys = append(keys, p.seen(l, names, c, second-int64(c.Note)))
+	keys := make([]seenKey, 0, shownKeys)
+	for _, c := range l.denied.Top(shownKeys) {
+		keys = append(keys, p.seen(l, c, second-int64(c.Note))) //nolint:gosec // a second
 	}
 	return keys
 }
 
 // nearest returns the keys that have used most of their limit in the last minute.
 func (p *Page) nearest(l *limiter, second int64) []seenKey {
-	all := slices.DeleteFunc(l.near.Top(nearKeys), func(c sketch.Counted) bool { return second-int64(c.Note>>16) > 60 })
+	all := slices.DeleteFunc(l.near.Top(nearKeys), func(c sketch.Counted) bool { return second-int64(c.Note>>16) > 60 }) //nolint:gosec // a second
 	slices.SortStableFunc(all, func(a, b sketch.Counted) int { return int(b.Note&(1<<16-1)) - int(a.Note&(1<<16-1)) })
-	keys, names := make([]seenKey, 0, shownKeys), l.names()
+	keys := make([]seenKey, 0, shownKeys)
 	for _, c := range all[:min(shownKeys, len(all))] {
-		k := p.seen(l, names, c, second-int64(c.Note>>16))
+		k := p.seen(l, c, second-int64(c.Note>>16)) //nolint:gosec // a second
 		k.Used = float64(c.Note&(1<<16-1)) / (1<<16 - 1)
 		keys = append(keys, k)
 	}
@@ -87,15 +72,13 @@ func (p *Page) nearest(l *limiter, second int64) []seenKey {
 }
 
 // keyOf returns the key that an id stands for, as long as the page keeps it.
-func (p *Page) keyOf(l *limiter, id string) (rule string, k sketch.Key, ok bool) {
-	for _, s := range []*sketch.Sketch{l.denied.Sketch, l.near.Sketch} {
-		top := s.Top(deniedKeys)
-		names := l.names()
-		for _, c := range top {
-			if !c.Cut && hmac.Equal([]byte(p.id(l.name, names[c.Group], c.Key)), []byte(id)) {
-				return names[c.Group], c.Key, true
+func (p *Page) keyOf(l *limiter, id string) (k sketch.Key, ok bool) {
+	for _, s := range []*sketch.Sketch{l.denied, l.near} {
+		for _, c := range s.Top(deniedKeys) {
+			if !c.Cut && p.id(l.name, c.Key) == id {
+				return c.Key, true
 			}
 		}
 	}
-	return "", sketch.Key{}, false
+	return sketch.Key{}, false
 }

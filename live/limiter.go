@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
-	"github.com/floodgate-go/floodgate/internal/stripes"
 	"github.com/floodgate-go/floodgate/live/internal/sketch"
 )
 
@@ -21,34 +20,30 @@ const (
 type limiter struct {
 	name    string
 	manages atomic.Pointer[core.Limiter]
-	denied  keys
-	near    keys
-	second  atomic.Int64 // of the page
-
-	counts           stripes.Numbers // indexed by degraded and failed
-	degraded, failed history
-	store            timing
+	denied  *sketch.Sketch // a note is the second
+	near    *sketch.Sketch // a note is the second, and the share of the limit that is used
+	second  atomic.Int64   // of the page
+	counts  counts         // indexed by the constants below
+	slowest atomic.Int64   // operation of the store in this second, in nanoseconds
 
 	mu    sync.Mutex
-	rules []*rule          // of the configuration in force
-	known map[string]*rule // the same, by name
-	order map[string]int   // the group of each rule in the sketches
+	rules []*rule       // of the configuration in force
+	most  time.Duration // slowest of the second that has passed
 }
 
 // What is counted for a limiter as a whole.
 const (
 	degraded = iota
 	failed
+	asked       // operations of the store
+	storeFailed // those that failed
 )
 
 // rule is what the page knows of a rule.
 type rule struct {
 	name   string
-	group  int
 	limits []string
-
-	counts                  stripes.Numbers // indexed by the constants below
-	allowed, denied, dryRun history
+	counts counts // indexed by the constants below
 }
 
 // What is counted for a rule.
@@ -59,11 +54,8 @@ const (
 )
 
 func newLimiter(name string, second int64) *limiter {
-	l := &limiter{name: name, known: map[string]*rule{}, order: map[string]int{}}
+	l := &limiter{name: name, denied: sketch.New(deniedKeys), near: sketch.New(nearKeys)}
 	l.second.Store(second)
-	l.denied.Sketch, l.near.Sketch = sketch.New(deniedKeys), sketch.New(nearKeys)
-	l.denied.each.Store(noted)
-	l.near.each.Store(noted)
 	return l
 }
 
@@ -84,52 +76,53 @@ func (p *Page) Observe(name string, rules []core.Rule) core.ObserverFuncs {
 				}
 				return // no limit has decided
 			}
-			switch r := seen[o.Rule]; {
+			r := seen[o.Rule]
+			key := sketch.Key{Rule: r.name, Key: o.Key, Extra: o.Extra}
+			switch {
 			case o.Reason == core.ReasonWithinLimits:
-				n := r.counts.Add(allowed)
+				r.counts.Add(allowed)
 				if o.Remaining < o.Capacity-o.Remaining { // more than half is used
-					if weight := l.near.weight(n); weight > 0 {
-						l.near.Add(r.key(&o), weight, l.now()<<16|used(&o))
-					}
+					l.near.Add(key, uint64(l.second.Load())<<16|used(&o)) //nolint:gosec // not below 0
 				}
 			case o.Allowed:
 				r.counts.Add(dryRun)
 			default:
-				if weight := l.denied.weight(r.counts.Add(denied)); weight > 0 {
-					l.denied.Add(r.key(&o), weight, l.now())
-				}
+				r.counts.Add(denied)
+				l.denied.Add(key, uint64(l.second.Load())) //nolint:gosec // not below 0
 			}
 		},
-		Stored: func(_ context.Context, _ string, took time.Duration, err error) { l.store.add(took, err) },
-		Keys:   true,
+		Stored: func(_ context.Context, _ string, took time.Duration, err error) {
+			l.counts.Add(asked)
+			for most := l.slowest.Load(); int64(took) > most && !l.slowest.CompareAndSwap(most, int64(took)); {
+				most = l.slowest.Load()
+			}
+			if err != nil {
+				l.counts.Add(storeFailed)
+			}
+		},
+		Keys: true,
 	}
 }
 
-// configure makes rules those of the limiter. A rule that stays keeps its counts, and of one
-// that goes only the name is kept, for its keys.
+// configure makes rules those of the limiter. A rule that stays keeps its counts.
 func (l *limiter) configure(rules []core.Rule) []*rule {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	known := map[string]*rule{}
+	for _, r := range l.rules {
+		known[r.name] = r
+	}
 	seen := make([]*rule, len(rules))
 	for i := range rules {
-		r := l.known[rules[i].Name]
+		r := known[rules[i].Name]
 		if r == nil {
-			group, ok := l.order[rules[i].Name]
-			if !ok {
-				group = len(l.order)
-				l.order[rules[i].Name] = group
-			}
-			r = &rule{name: rules[i].Name, group: group}
+			r = &rule{name: rules[i].Name}
 		}
-		r.limits = r.limits[:0:0]
+		r.limits = make([]string, 0, len(rules[i].Limits))
 		for _, limit := range rules[i].Limits {
 			r.limits = append(r.limits, limit.String())
 		}
 		seen[i] = r
-	}
-	clear(l.known)
-	for _, r := range seen {
-		l.known[r.name] = r
 	}
 	l.rules = seen
 	return seen
@@ -143,28 +136,19 @@ func used(o *core.Observation) uint64 {
 	return share
 }
 
-// key is the key of a decision in the sketches.
-func (r *rule) key(o *core.Observation) sketch.Key {
-	return sketch.Key{Group: r.group, Key: o.Key, Extra: o.Extra}
-}
-
-// now returns the second, as a sketch keeps it.
-func (l *limiter) now() uint64 { return uint64(l.second.Load()) }
-
 // pass notes what was counted in the second that has passed. Keys count half as much
 // after a minute.
 func (l *limiter) pass(second int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.second.Store(second)
-	l.denied.pass(second)
-	l.near.pass(second)
-	l.degraded.pass(second, l.counts.Sum(degraded))
-	l.failed.pass(second, l.counts.Sum(failed))
-	l.store.pass(second)
+	if second%60 == 0 {
+		l.denied.Halve()
+		l.near.Halve()
+	}
+	l.counts.pass(second)
+	l.most = time.Duration(l.slowest.Swap(0))
 	for _, r := range l.rules {
-		r.allowed.pass(second, r.counts.Sum(allowed))
-		r.denied.pass(second, r.counts.Sum(denied))
-		r.dryRun.pass(second, r.counts.Sum(dryRun))
+		r.counts.pass(second)
 	}
 }

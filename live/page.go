@@ -1,13 +1,11 @@
 package live
 
 import (
-	"cmp"
 	"context"
 	"net/http"
 	"reflect"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
@@ -20,7 +18,7 @@ type Page struct {
 	csrf   *http.CrossOriginProtection
 
 	mu       sync.Mutex
-	limiters []*limiter // by name
+	limiters map[string]*limiter
 	logins   map[string]Login
 	frame    *frame // of the present second
 	viewers  int
@@ -28,8 +26,6 @@ type Page struct {
 	stop chan struct{} // closed by Close
 	done chan struct{} // closed when the goroutine has ended
 	once sync.Once
-
-	panicked atomic.Bool // a panic of ShowKey has been logged
 }
 
 // Login is a login guard as the page needs it: a *login.Guard is one.
@@ -48,7 +44,7 @@ func New(c Config) (*Page, error) {
 		return nil, err
 	}
 	p := &Page{
-		config: c, csrf: http.NewCrossOriginProtection(), logins: map[string]Login{},
+		config: c, csrf: http.NewCrossOriginProtection(), limiters: map[string]*limiter{}, logins: map[string]Login{},
 		stop: make(chan struct{}), done: make(chan struct{}),
 	}
 	p.frame = p.newFrame(0)
@@ -119,21 +115,8 @@ func (p *Page) ManageLogin(name string, l Login) {
 
 // named returns the limiter of that name. The caller holds mu.
 func (p *Page) named(name string) *limiter {
-	at, ok := slices.BinarySearchFunc(p.limiters, name, func(l *limiter, name string) int { return cmp.Compare(l.name, name) })
-	if !ok {
-		p.limiters = slices.Insert(p.limiters, at, newLimiter(name, p.frame.second))
+	if p.limiters[name] == nil {
+		p.limiters[name] = newLimiter(name, p.frame.second)
 	}
-	return p.limiters[at]
-}
-
-// find returns the limiter of that name, nil if there is none.
-func (p *Page) find(name string) *limiter {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, l := range p.limiters {
-		if l.name == name {
-			return l
-		}
-	}
-	return nil
+	return p.limiters[name]
 }

@@ -1,15 +1,18 @@
 package live_test
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -19,12 +22,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// site is a limiter, its page and a server of the page.
+// site is a limiter and its page.
 type site struct {
 	t       *testing.T
 	page    *live.Page
 	limiter *core.Limiter
-	server  *httptest.Server
 	log     *bytes.Buffer
 }
 
@@ -36,31 +38,49 @@ func newSite(t *testing.T, c live.Config, l core.Config) *site {
 	c.Log = slog.New(slog.NewTextHandler(s.log, nil))
 	c.Instance = "one"
 	s.page = core.Must(live.New(c))
+	t.Cleanup(func() { _ = s.page.Close() })
 	l.Name, l.Observer = "api", s.page
 	if l.Rules == nil {
 		l.Rules = []core.Rule{userRule}
 	}
 	s.limiter = core.Must(core.New(l))
 	s.page.Manage(s.limiter)
-	s.server = httptest.NewServer(http.StripPrefix("/any/prefix", s.page))
-	t.Cleanup(func() {
-		_ = s.page.Close()
-		s.server.Close()
-	})
 	return s
 }
 
-func (s *site) url() string { return s.server.URL + "/any/prefix" }
-
 func (s *site) take(n int, keys ...string) {
-	s.t.Helper()
 	for range n {
 		for _, k := range keys {
-			if _, err := s.limiter.Take(s.t.Context(), 1, core.Hit{Rule: "user", Key: k}); err != nil {
-				s.t.Fatal(err)
-			}
+			s.limiter.Allow(context.Background(), core.Hit{Rule: "user", Key: k})
 		}
 	}
+}
+
+// allows reports whether a request of the key is allowed.
+func (s *site) allows(key string) bool {
+	return s.limiter.Allow(context.Background(), core.Hit{Rule: "user", Key: key})
+}
+
+// observed is a page that shows keys, and what tells it about decisions and the store.
+func observed(t *testing.T) (core.ObserverFuncs, *live.Page) {
+	t.Helper()
+	page := core.Must(live.New(live.Config{ShowKey: func(_, _, key string) string { return key }}))
+	t.Cleanup(func() { _ = page.Close() })
+	return page.Observe("api", []core.Rule{userRule}), page
+}
+
+// call sends a request of a client that has hung up already.
+func call(page http.Handler, method, query, body string, headers ...string) *httptest.ResponseRecorder {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	r := httptest.NewRequestWithContext(ctx, method, "/any/prefix"+query, strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	page.ServeHTTP(w, r)
+	return w
 }
 
 type answered struct {
@@ -75,84 +95,151 @@ type answered struct {
 	}
 }
 
+// answer is the page's answer to a request.
+func answer(t *testing.T, w *httptest.ResponseRecorder) answered {
+	t.Helper()
+	a := answered{status: w.Code}
+	if err := json.Unmarshal(w.Body.Bytes(), &a); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
 // post sends an order as the page does.
 func (s *site) post(order string, headers ...string) answered {
 	s.t.Helper()
-	r, err := http.NewRequest(http.MethodPost, s.url(), strings.NewReader(order))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	r.Header.Set("Content-Type", "application/json")
-	for i := 0; i < len(headers); i += 2 {
-		r.Header.Set(headers[i], headers[i+1])
-	}
-	resp, err := s.server.Client().Do(r)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer resp.Body.Close() //nolint:errcheck // only read from
-	a := answered{status: resp.StatusCode}
-	if err := json.NewDecoder(resp.Body).Decode(&a); err != nil {
-		s.t.Fatal(err)
-	}
-	return a
+	return answer(s.t, call(s.page, http.MethodPost, "", order, headers...))
+}
+
+func mayChange(who string) func(*http.Request, live.Action) (string, error) {
+	return func(*http.Request, live.Action) (string, error) { return who, nil }
 }
 
 type shown struct {
 	Instance string
 	ReadOnly bool
-	Second   int
 	Logins   []string
-	Limiters []struct {
-		Name            string
-		Managed, Shared bool
-		Store           struct{ Asked, Failed, Degraded, Errors, MeanMS, MostMS float64 }
-		Rules           []struct {
-			Name, Limits            any
-			Allowed, Denied, DryRun []int
-		}
-		Denied, Near []struct {
-			ID, Rule, Label string
-			Count, Over     int
-			Ago             int
-			Used            float64
-			Cut             bool
-		}
+	Limiters []shownLimiter
+}
+
+type shownLimiter struct {
+	Name            string
+	Managed, Shared bool
+	Store           struct{ Asked, Failed, Degraded, Errors, MostMS float64 }
+	Rules           []struct {
+		Name                    string
+		Limits                  []string
+		Allowed, Denied, DryRun []int
+	}
+	Denied, Near []struct {
+		ID, Rule, Label string
+		Count, Over     int
+		Ago             int
+		Used            float64
+		Cut             bool
 	}
 }
 
-// watch returns a function that returns the state of the next second.
-func (s *site) watch() func() shown {
+func sum(counts []int) (n int) {
+	for _, c := range counts {
+		n += c
+	}
+	return n
+}
+
+// viewer is a browser that follows a page without a network.
+type viewer struct {
+	header http.Header
+	leave  context.CancelFunc
+	ended  chan struct{}
+
+	mu       sync.Mutex
+	deadline time.Time
+	slow     time.Duration // how long the next event takes to be sent
+	broken   bool          // no event can be sent
+	got      []shown
+}
+
+func (v *viewer) Header() http.Header { return v.header }
+func (v *viewer) WriteHeader(int)     {}
+
+func (v *viewer) Flush() {
+	if !v.deadline.After(time.Now()) {
+		panic("a browser that reads nothing would hold this for ever")
+	}
+}
+
+func (v *viewer) SetWriteDeadline(t time.Time) error {
+	v.deadline = t
+	return nil
+}
+
+func (v *viewer) Write(text []byte) (int, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	time.Sleep(v.slow)
+	v.slow = 0
+	if v.broken || time.Now().After(v.deadline) {
+		return 0, errors.New("the browser reads nothing")
+	}
+	var s shown
+	if err := json.Unmarshal(text[len("data: "):], &s); err != nil {
+		return 0, err
+	}
+	v.got = append(v.got, s)
+	return len(text), nil
+}
+
+func (v *viewer) set(slow time.Duration, broken bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.slow, v.broken = slow, broken
+}
+
+// all returns the events until now.
+func (v *viewer) all() []shown {
+	synctest.Wait()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.got
+}
+
+// api is what the last event says of the first limiter.
+func (v *viewer) api() shownLimiter {
+	all := v.all()
+	return all[len(all)-1].Limiters[0]
+}
+
+func (v *viewer) gone() bool {
+	synctest.Wait()
+	select {
+	case <-v.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// follow opens the page in a browser, in a bubble of synctest.
+func follow(t *testing.T, page *live.Page) *viewer {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	v := &viewer{header: http.Header{}, ended: make(chan struct{}), leave: cancel}
+	go func() {
+		defer close(v.ended)
+		page.ServeHTTP(v, httptest.NewRequestWithContext(ctx, http.MethodGet, "/?events", nil))
+	}()
+	synctest.Wait()
+	return v
+}
+
+// see returns what the page shows now.
+func (s *site) see() shown {
 	s.t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	s.t.Cleanup(cancel)
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url()+"?events", nil)
-	if err != nil {
-		s.t.Fatal(err)
+	var v shown
+	text, ok := strings.CutPrefix(call(s.page, http.MethodGet, "?events", "").Body.String(), "data: ")
+	if err := json.Unmarshal([]byte(text), &v); err != nil || !ok {
+		s.t.Fatal(text, err)
 	}
-	resp, err := s.server.Client().Do(r)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.t.Cleanup(func() { _ = resp.Body.Close() })
-	lines := bufio.NewScanner(resp.Body)
-	lines.Buffer(nil, 1<<20)
-	return func() shown {
-		s.t.Helper()
-		for lines.Scan() {
-			if text, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
-				var v shown
-				if err := json.Unmarshal([]byte(text), &v); err != nil {
-					s.t.Fatal(err)
-				}
-				return v
-			}
-		}
-		s.t.Fatal("no more events:", lines.Err())
-		return shown{}
-	}
-}
-
-func mayChange(who string) func(*http.Request, live.Action) (string, error) {
-	return func(*http.Request, live.Action) (string, error) { return who, nil }
+	return v
 }

@@ -1,14 +1,13 @@
 package live
 
 import (
+	"maps"
 	"slices"
-	"time"
 )
 
 // state is what the browser gets each second.
 type state struct {
 	Instance string         `json:"instance"`
-	Second   int64          `json:"second"`
 	ReadOnly bool           `json:"readOnly"`
 	Limiters []limiterState `json:"limiters"`
 	Logins   []string       `json:"logins"`
@@ -32,12 +31,10 @@ type storeState struct {
 	Failed   uint32  `json:"failed"`
 	Degraded uint32  `json:"degraded"`
 	Errors   uint32  `json:"errors"` // decisions that failed
-	MeanMS   float64 `json:"meanMs"`
-	MostMS   float64 `json:"mostMs"`
+	MostMS   float64 `json:"mostMs"` // the slowest operation
 }
 
-// ruleState has one number for each second, the oldest first: the last two minutes when
-// the browser connects, then the second that has passed.
+// ruleState has one number for each of the last two minutes' seconds, the oldest first.
 type ruleState struct {
 	Name    string   `json:"name"`
 	Limits  []string `json:"limits"`
@@ -46,18 +43,17 @@ type ruleState struct {
 	DryRun  []uint32 `json:"dryRun"`
 }
 
-// state returns what the page shows in a second, with the counts of n seconds up to it.
-func (p *Page) state(second int64, n int) state {
+// state returns what the page shows in a second. Limiters and logins are sorted by name.
+func (p *Page) state(second int64) state {
 	p.mu.Lock()
-	s := state{Instance: p.config.Instance, Second: second, ReadOnly: p.config.Authorize == nil}
-	limiters := slices.Clone(p.limiters)
-	for name := range p.logins {
-		s.Logins = append(s.Logins, name)
+	s := state{Instance: p.config.Instance, ReadOnly: p.config.Authorize == nil, Logins: slices.Sorted(maps.Keys(p.logins))}
+	var limiters []*limiter
+	for _, name := range slices.Sorted(maps.Keys(p.limiters)) {
+		limiters = append(limiters, p.limiters[name])
 	}
 	p.mu.Unlock()
-	slices.Sort(s.Logins)
 	for _, l := range limiters {
-		ls := l.state(second, n)
+		ls := l.state(second)
 		if m := l.manages.Load(); m != nil {
 			ls.Managed, ls.Shared = true, m.Guarantees().Shared
 		}
@@ -67,33 +63,17 @@ func (p *Page) state(second int64, n int) state {
 	return s
 }
 
-// names returns the names of the rules by their group. Ask for them after the keys that
-// they are for: another configuration may add groups meanwhile.
-func (l *limiter) names() []string {
+func (l *limiter) state(second int64) limiterState {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	names := make([]string, len(l.order))
-	for name, group := range l.order {
-		names[group] = name
-	}
-	return names
-}
-
-func (l *limiter) state(second int64, n int) limiterState {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	at := second % seconds
-	s := limiterState{Name: l.name, Store: storeState{
-		Asked: l.store.count.past[at], Failed: l.store.failed.past[at], Degraded: l.degraded.past[at], Errors: l.failed.past[at],
-		MeanMS: milliseconds(l.store.mean), MostMS: milliseconds(l.store.most),
-	}}
+	last := func(i int) uint32 { return l.counts.past[i].past[second%seconds] }
+	s := limiterState{Name: l.name, Store: storeState{Asked: last(asked), Failed: last(storeFailed), Degraded: last(degraded), Errors: last(failed), MostMS: float64(l.most.Microseconds()) / 1000}}
 	for _, r := range l.rules {
+		past := &r.counts.past
 		s.Rules = append(s.Rules, ruleState{
 			Name: r.name, Limits: r.limits,
-			Allowed: r.allowed.last(second, n), Denied: r.denied.last(second, n), DryRun: r.dryRun.last(second, n),
+			Allowed: past[allowed].all(second), Denied: past[denied].all(second), DryRun: past[dryRun].all(second),
 		})
 	}
 	return s
 }
-
-func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -21,11 +21,8 @@ const (
 	longest = 256 // bytes of a key that are kept
 )
 
-// Key is what is counted: a key of one of several groups.
-type Key struct {
-	Group      int
-	Key, Extra string
-}
+// Key is what is counted: a key of a rule.
+type Key struct{ Rule, Key, Extra string }
 
 // Counted is a key and how often it came.
 type Counted struct {
@@ -45,22 +42,20 @@ type Sketch struct {
 }
 
 type part struct {
-	mu    sync.Mutex
-	slots []slot
-	heap  []int32          // places of slots: none was placed with more than those below it
-	index map[uint64]int32 // the place of a key's slot, by its hash
-	_     [40]byte
+	mu     sync.Mutex
+	counts []uint64 // of the slots: the smallest one is looked for here
+	slots  []slot
+	index  map[uint64]int // the place of a key's slot, by its hash
 }
 
 type slot struct {
-	hash        uint64
-	count, over uint64
-	placed      uint64 // count when the slot got its place in the heap
-	note        uint64
-	group       int32
-	split       int32  // where the extra begins in text
-	text        []byte // key and extra; at most longest bytes
-	cut         bool
+	hash  uint64
+	over  uint64
+	note  uint64
+	rule  string
+	split int    // where the extra begins in text
+	text  []byte // key and extra; at most longest bytes
+	cut   bool
 }
 
 // New returns a sketch with room for n keys, rounded up to a multiple of 8.
@@ -68,59 +63,54 @@ func New(n int) *Sketch {
 	s := &Sketch{seed: maphash.MakeSeed()}
 	each := max(1, (n+parts-1)/parts)
 	for i := range s.parts {
+		s.parts[i].counts = make([]uint64, 0, each)
 		s.parts[i].slots = make([]slot, 0, each)
-		s.parts[i].heap = make([]int32, 0, each)
-		s.parts[i].index = make(map[uint64]int32, each)
+		s.parts[i].index = make(map[uint64]int, each)
 	}
 	return s
 }
 
-// Add counts a key n times more, and keeps note with it. Two keys with the same 64-bit
-// hash are counted as one.
-func (s *Sketch) Add(k Key, n, note uint64) {
-	hash := maphash.String(s.seed, k.Key) ^ uint64(k.Group)*0x9e3779b97f4a7c15 //nolint:gosec // not below 0
+// Add counts a key once more, and keeps note with it. Two keys with the same 64-bit hash are
+// counted as one.
+func (s *Sketch) Add(k Key, note uint64) {
+	hash := maphash.String(s.seed, k.Key) ^ bits.RotateLeft64(maphash.String(s.seed, k.Rule), 1)
 	if k.Extra != "" {
-		hash ^= bits.RotateLeft64(maphash.String(s.seed, k.Extra), 1)
+		hash ^= bits.RotateLeft64(maphash.String(s.seed, k.Extra), 2)
 	}
-	s.parts[hash%parts].add(hash, k, n, note)
+	s.parts[hash%parts].add(hash, k, note)
 }
 
-func (p *part) add(hash uint64, k Key, n, note uint64) {
+func (p *part) add(hash uint64, k Key, note uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if at, ok := p.index[hash]; ok {
-		p.slots[at].count += n // its place in the heap stays until least looks at it
+		p.counts[at]++
 		p.slots[at].note = note
 		return
 	}
-	at, over := int32(len(p.slots)), uint64(0) //nolint:gosec // a few hundred
-	if len(p.slots) < cap(p.slots) {
-		p.slots = p.slots[:at+1] // with the memory of a slot that was forgotten
-		p.heap = append(p.heap, at)
+	at, over := len(p.slots), uint64(0)
+	if at < cap(p.slots) {
+		p.counts, p.slots = append(p.counts, 0), p.slots[:at+1] // with the memory of a slot that was forgotten
 	} else {
 		at = p.least()
+		over = p.counts[at]
 		delete(p.index, p.slots[at].hash)
-		over = p.slots[at].count
 	}
-	slot := &p.slots[at]
-	slot.hash, slot.count, slot.over, slot.placed, slot.note = hash, over+n, over, over, note
-	slot.keep(k)
+	p.counts[at] = over + 1
+	p.slots[at].keep(k)
+	p.slots[at].hash, p.slots[at].over, p.slots[at].note = hash, over, note
 	p.index[hash] = at
-	if over == 0 {
-		p.rise(len(p.heap) - 1)
-	}
 }
 
 // least returns the place of the slot that has counted least.
-func (p *part) least() int32 {
-	for {
-		first := &p.slots[p.heap[0]]
-		if first.placed == first.count {
-			return p.heap[0]
+func (p *part) least() int {
+	least, fewest := 0, p.counts[0]
+	for at, count := range p.counts {
+		if count < fewest {
+			least, fewest = at, count
 		}
-		first.placed = first.count
-		p.sink(0)
 	}
+	return least
 }
 
 // keep makes the slot that of k. It uses the slot's memory again.
@@ -128,40 +118,9 @@ func (s *slot) keep(k Key) {
 	key := k.Key[:min(len(k.Key), longest)]
 	extra := k.Extra[:min(len(k.Extra), longest-len(key))]
 	s.text = append(append(s.text[:0], key...), extra...)
-	s.group, s.split = int32(k.Group), int32(len(key))
+	s.rule, s.split = k.Rule, len(key)
 	s.cut = len(key) < len(k.Key) || len(extra) < len(k.Extra)
 }
-
-// sink moves a slot to its place in the heap, after it has counted more.
-func (p *part) sink(at int) {
-	for {
-		least := at
-		for child := 2*at + 1; child <= 2*at+2 && child < len(p.heap); child++ {
-			if p.placed(child) < p.placed(least) {
-				least = child
-			}
-		}
-		if least == at {
-			return
-		}
-		p.heap[at], p.heap[least] = p.heap[least], p.heap[at]
-		at = least
-	}
-}
-
-// rise moves a new slot to its place in the heap.
-func (p *part) rise(at int) {
-	for at > 0 {
-		above := (at - 1) / 2
-		if p.placed(above) <= p.placed(at) {
-			return
-		}
-		p.heap[at], p.heap[above] = p.heap[above], p.heap[at]
-		at = above
-	}
-}
-
-func (p *part) placed(at int) uint64 { return p.slots[p.heap[at]].placed }
 
 // Halve halves all counts, so that what came long ago counts less than what comes now. A
 // key whose count falls to 0 is forgotten.
@@ -177,27 +136,16 @@ func (p *part) halve() {
 	kept := 0
 	clear(p.index)
 	for i := range p.slots {
-		slot := &p.slots[i]
-		slot.count /= 2
-		slot.over /= 2
-		slot.placed = slot.count
-		if slot.count > 0 {
+		p.counts[i] /= 2
+		p.slots[i].over /= 2
+		if p.counts[i] > 0 {
+			p.counts[kept] = p.counts[i]
 			p.slots[kept], p.slots[i] = p.slots[i], p.slots[kept]
-			p.index[p.slots[kept].hash] = int32(kept) //nolint:gosec // a few hundred
+			p.index[p.slots[kept].hash] = kept
 			kept++
 		}
 	}
-	p.slots, p.heap = p.slots[:kept], p.heap[:kept]
-	for i := range p.heap {
-		p.heap[i] = int32(i) //nolint:gosec // a few hundred
-	}
-	for i := kept/2 - 1; i >= 0; i-- {
-		p.sink(i)
-	}
-}
-
-func (s *slot) key() Key {
-	return Key{Group: int(s.group), Key: string(s.text[:s.split]), Extra: string(s.text[s.split:])}
+	p.counts, p.slots = p.counts[:kept], p.slots[:kept]
 }
 
 // Top returns the n keys that came most often for certain: those with the largest
@@ -219,7 +167,8 @@ func (p *part) append(dst []Counted) []Counted {
 	defer p.mu.Unlock()
 	for i := range p.slots {
 		s := &p.slots[i]
-		dst = append(dst, Counted{Key: s.key(), Cut: s.cut, Count: s.count, Over: s.over, Note: s.note})
+		k := Key{Rule: s.rule, Key: string(s.text[:s.split]), Extra: string(s.text[s.split:])}
+		dst = append(dst, Counted{Key: k, Cut: s.cut, Count: p.counts[i], Over: s.over, Note: s.note})
 	}
 	return dst
 }

@@ -1,0 +1,336 @@
+package live_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/live"
+	"github.com/floodgate-go/floodgate/stores/resilient"
+)
+
+// order is what the page sends to do something with a key of the rule user.
+func order(do, key string) string {
+	seconds := ""
+	if do == "ban" {
+		seconds = `"seconds":60,`
+	}
+	return fmt.Sprintf(`{"do":"%s",%s"limiter":"api","rule":"user","key":"%s"}`, do, seconds, key)
+}
+
+// Without Authorize, everything can be looked at and nothing can be changed.
+func TestNothingChangesWithoutAuthorize(t *testing.T) {
+	s := newSite(t, live.Config{}, core.Config{})
+	s.take(4, "alice")
+	look := s.post(order("look", "alice"))
+	if look.status != 200 || len(look.Limits) != 1 || look.Limits[0].Remaining != 0 || !look.Limits[0].Exceeded || look.Limits[0].RetryMS <= 0 || look.Limits[0].Capacity != 3 {
+		t.Errorf("%+v", look)
+	}
+	for _, o := range []string{order("unblock", "alice"), order("ban", "bob")} {
+		if got := s.post(o); got.status != http.StatusForbidden || !strings.Contains(got.Error, "Authorize") {
+			t.Errorf("%s: %+v", o, got)
+		}
+	}
+	if s.allows("alice") || !s.allows("bob") || !s.see().ReadOnly {
+		t.Error("something has changed")
+	}
+}
+
+func TestAnOperatorLetsAClientInAndKeepsAnotherOut(t *testing.T) {
+	var asked []live.Action
+	s := newSite(t, live.Config{Authorize: func(_ *http.Request, a live.Action) (string, error) {
+		asked = append(asked, a)
+		return "olga", nil
+	}}, core.Config{})
+	s.take(5, "alice")
+	if got := s.post(order("unblock", "alice")); got.status != 200 || got.Limits[0].Remaining != 3 || !s.allows("alice") {
+		t.Errorf("%+v", got)
+	}
+	if got := s.post(order("ban", "bob")); got.status != 200 || !got.Limits[0].Exceeded || got.Limits[0].RetryMS < 59_000 || s.allows("bob") {
+		t.Errorf("%+v", got)
+	}
+	id := s.see().Limiters[0].Denied[0].ID // the application and the log learn the key
+	if got := s.post(`{"do":"unblock","limiter":"api","id":"` + id + `"}`); got.status != 200 {
+		t.Errorf("%+v", got)
+	}
+	want := []live.Action{
+		{Name: "unblock", Limiter: "api", Rule: "user", Key: "alice"},
+		{Name: "ban", Limiter: "api", Rule: "user", Key: "bob", For: time.Minute},
+		{Name: "unblock", Limiter: "api", Rule: "user", Key: "alice"},
+	}
+	if fmt.Sprint(asked) != fmt.Sprint(want) {
+		t.Errorf("Authorize was asked for %+v, want %+v", asked, want)
+	}
+	if log := s.log.String(); strings.Count(log, "an action was done") != 3 || strings.Count(log, "who=olga") != 3 || strings.Count(log, "key=bob") != 1 || strings.Count(log, " for=1m0s") != 1 {
+		t.Errorf("the log is %s", log)
+	}
+}
+
+// The key of a row is found by its id: it is another one in another rule, and with what KeyExtra
+// has added.
+func TestARowIsUnblockedByItsID(t *testing.T) {
+	other := core.Rule{Name: "other", Limits: userRule.Limits}
+	s := newSite(t, live.Config{Authorize: mayChange("olga")}, core.Config{Rules: []core.Rule{userRule, other}})
+	hits := []core.Hit{{Rule: "user", Key: "<b>"}, {Rule: "user", Key: "<b>", Extra: "tenant 1"}, {Rule: "user", Key: "<b>", Extra: "tenant 2"}, {Rule: "other", Key: "<b>"}}
+	for i, hit := range hits {
+		for range 10 - i {
+			s.limiter.Allow(t.Context(), hit)
+		}
+	}
+	for i, row := range s.see().Limiters[0].Denied {
+		if got := s.post(`{"do":"unblock","limiter":"api","id":"` + row.ID + `"}`); got.status != 200 {
+			t.Errorf("%+v", got)
+		}
+		for j, hit := range hits {
+			if d, err := s.limiter.Peek(t.Context(), 1, hit); err != nil || d.Allowed != (j <= i) {
+				t.Errorf("%d rows are unblocked: %+v: %v, %v", i+1, hit, d, err)
+			}
+		}
+	}
+	if got := s.post(`{"do":"unblock","limiter":"api","id":"0000"}`); got.status != 404 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// The page keeps the beginning of a long key only, which may be that of another one.
+func TestAKeyThatIsTooLongToBeKeptCannotBeChosen(t *testing.T) {
+	s := newSite(t, live.Config{Authorize: mayChange("olga")}, core.Config{})
+	s.take(5, strings.Repeat("a", 257))
+	row := s.see().Limiters[0].Denied[0]
+	if got := s.post(`{"do":"unblock","limiter":"api","id":"` + row.ID + `"}`); !row.Cut || row.Count != 2 || got.status != http.StatusNotFound {
+		t.Errorf("%+v: %+v", row, got)
+	}
+}
+
+// An order is done as it was sent, or not at all.
+func TestOrdersThatAreDenied(t *testing.T) {
+	s := newSite(t, live.Config{Authorize: mayChange("olga")}, core.Config{})
+	a := order("ban", "a")
+	ban := func(seconds string) string { return strings.Replace(a, "60", seconds, 1) }
+	for name, row := range map[string]struct {
+		order   string
+		headers []string
+		status  int
+	}{
+		"another site":                          {a, []string{"Sec-Fetch-Site", "cross-site"}, 403},
+		"another site of the same domain":       {a, []string{"Sec-Fetch-Site", "same-site"}, 403},
+		"another origin, in an old browser":     {a, []string{"Origin", "https://evil.example"}, 403},
+		"a form":                                {a, []string{"Content-Type", "text/plain"}, 415},
+		"no JSON":                               {`do=ban`, nil, 400},
+		"nothing":                               {"", nil, 400},
+		"an unknown field":                      {strings.Replace(a, "do", "todo", 1), nil, 400},
+		"two orders":                            {a + a, nil, 400},
+		"something behind it":                   {a + " x", nil, 400},
+		"a key that is not UTF-8":               {order("ban", "\xff\xfe"), nil, 400},
+		"too long":                              {fmt.Sprintf("%-16385s", a), nil, 413},
+		"an unknown order":                      {order("drop", "a"), nil, 400},
+		"no order":                              {order("", "a"), nil, 400},
+		"an unknown limiter":                    {strings.Replace(a, "api", "x", 1), nil, 404},
+		"an unknown rule":                       {strings.Replace(a, "user", "x", 1), nil, 404},
+		"an unknown rule to look at":            {strings.Replace(order("look", "a"), "user", "x", 1), nil, 404},
+		"an unknown login":                      {`{"do":"forget","limiter":"x","key":"a"}`, nil, 404},
+		"a ban that ends before it begins":      {ban("-1"), nil, 400},
+		"a ban of no time":                      {ban("0"), nil, 400},
+		"a ban for longer than windows can be":  {ban("31622401"), nil, 400},
+		"a ban for as long as nanoseconds last": {ban("18446744074"), nil, 400},
+	} {
+		if got := s.post(row.order, row.headers...); got.status != row.status || got.Error == "" {
+			t.Errorf("%s: %+v, want %d", name, got, row.status)
+		}
+	}
+	if strings.Contains(s.log.String(), "was done") || !s.allows("a") || !s.allows("\xff\xfe") {
+		t.Errorf("the log is %s", s.log)
+	}
+	if got := strings.Count(s.log.String(), "a request from another site was denied"); got != 3 {
+		t.Errorf("%d lines on other sites, want 3: %s", got, s.log)
+	}
+	for name, got := range map[string]answered{
+		"the longest order": s.post(fmt.Sprintf("%-16384s", a)), "with a charset": s.post(a, "Content-Type", "Application/JSON; charset=utf-8"),
+		"the shortest ban": s.post(ban("1")), "the longest ban": s.post(ban("31622400")),
+	} {
+		if got.status != 200 {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+func TestWhoMayNotIsLogged(t *testing.T) {
+	s := newSite(t, live.Config{Authorize: func(*http.Request, live.Action) (string, error) { return "mallory", errors.New("no operator") }}, core.Config{})
+	if got := s.post(order("ban", "bob")); got.status != 403 || strings.Contains(got.Error, "operator") || !s.allows("bob") {
+		t.Errorf("%+v", got)
+	}
+	if log := s.log.String(); !strings.Contains(log, "denied") || !strings.Contains(log, "who=mallory") || !strings.Contains(log, "no operator") {
+		t.Errorf("the log is %s", log)
+	}
+}
+
+// guard is a login whose store may fail.
+type guard struct {
+	err    error
+	forgot []string
+}
+
+func (g *guard) Unblock(ctx context.Context, username string) error {
+	g.forgot = append(g.forgot, username)
+	return errors.Join(ctx.Err(), g.err)
+}
+
+func (g *guard) UnblockAddress(ctx context.Context, address string) error {
+	g.forgot = append(g.forgot, "address "+address)
+	return errors.Join(ctx.Err(), g.err)
+}
+
+// The answer to forget says what is let in, and what is not. What was begun is done, although
+// the browser has gone: an address is let in if the username cannot be.
+func TestTheFailuresOfALoginAreForgotten(t *testing.T) {
+	s, g := newSite(t, live.Config{Authorize: mayChange("olga")}, core.Config{}), &guard{}
+	s.page.ManageLogin("site", g)
+	s.page.ManageLogin("app", &guard{})
+	if got := s.see().Logins; fmt.Sprint(got) != "[app site]" {
+		t.Errorf("%v", got)
+	}
+	gone, alone := errors.New("dial tcp 10.0.0.1: refused"), fmt.Errorf("resilient: %w", core.ErrDegraded)
+	for _, row := range []struct {
+		key    string
+		err    error
+		status int
+		forgot string
+		text   string
+	}{
+		{"alice", nil, 200, "[alice]", "An address that has tried too often is still denied"},
+		{"192.0.2.1", nil, 200, "[192.0.2.1 address 192.0.2.1]", "The failures of a username still count"},
+		{"2001:db8::1", nil, 200, "[2001:db8::1 address 2001:db8::1]", "The failures of a username still count"},
+		{"alice", alone, 200, "[alice]", "only this process"},
+		{"192.0.2.1", gone, 503, "[192.0.2.1 address 192.0.2.1]", "the store failed"},
+	} {
+		g.err, g.forgot = row.err, nil
+		got := s.post(`{"do":"forget","limiter":"site","key":"` + row.key + `"}`)
+		if got.status != row.status || fmt.Sprint(g.forgot) != row.forgot || !strings.Contains(got.Note+got.Error, row.text) || strings.Contains(got.Error, "10.0.0.1") {
+			t.Errorf("%+v: %+v, %v", row, got, g.forgot)
+		}
+	}
+}
+
+// moody is a store that does nothing for a context that has ended and may fail, or one that
+// processes share and that cannot block.
+type moody struct {
+	core.Store
+	err      error
+	noBlocks bool
+}
+
+func (m *moody) Guarantees() core.Guarantees {
+	g := m.Store.Guarantees()
+	g.Shared = m.noBlocks
+	return g
+}
+
+func (m *moody) Open(name string, rules []core.StoreRule) (core.Counters, error) {
+	c, err := m.Store.Open(name, rules)
+	return moodyCounters{c, m}, err
+}
+
+type moodyCounters struct {
+	core.Counters
+	store *moody
+}
+
+func (c moodyCounters) Do(ctx context.Context, b *core.Batch) error {
+	if c.store.noBlocks && b.Op == core.OpBlock {
+		return core.ErrUnsupported
+	}
+	if err := errors.Join(ctx.Err(), c.store.err); err != nil {
+		return err
+	}
+	return c.Counters.Do(ctx, b)
+}
+
+// The log has the error of the store, and the browser does not. An operator is told what the
+// store cannot do, and what was begun is done although the browser has gone.
+func TestOrdersThatTheStoreDoesNotDo(t *testing.T) {
+	store := &moody{Store: core.Must(core.NewMemory(core.MemoryConfig{})), noBlocks: true}
+	s := newSite(t, live.Config{Authorize: mayChange("olga")}, core.Config{Store: store})
+	if l := s.see().Limiters[0]; !l.Managed || !l.Shared {
+		t.Errorf("%+v, want a shared store", l)
+	}
+	if got := s.post(order("ban", "alice")); got.status != http.StatusNotImplemented || !strings.Contains(got.Error, "cannot do that") {
+		t.Errorf("%+v", got)
+	}
+	s.take(4, "alice")
+	if got := s.post(order("unblock", "alice")); got.status != http.StatusOK || !s.allows("alice") {
+		t.Errorf("%+v", got)
+	}
+	store.err = errors.New("the disk is full")
+	for _, do := range []string{"look", "unblock"} {
+		s.log.Reset()
+		if got := s.post(order(do, "alice")); got.status != http.StatusServiceUnavailable || strings.Contains(got.Error, "disk") {
+			t.Errorf("%s: %+v", do, got)
+		}
+		log := s.log.String()
+		if !strings.Contains(log, "the store failed") || !strings.Contains(log, "the disk is full") || strings.Contains(log, "an action failed") != (do == "unblock") || strings.Contains(log, "was done") {
+			t.Errorf("%s: the log is %s", do, log)
+		}
+	}
+}
+
+// While the store is away, the page says that it shows the counters of this process, and that an
+// order is done in this process only. It is no failure, and the log says so.
+func TestOrdersWhileTheStoreIsAway(t *testing.T) {
+	inner := &moody{Store: core.Must(core.NewMemory(core.MemoryConfig{}))}
+	store := core.Must(resilient.New(inner, resilient.Config{Log: slog.New(slog.DiscardHandler)}))
+	defer func() { _ = store.Close() }()
+	s := newSite(t, live.Config{Authorize: mayChange("olga")}, core.Config{Store: store})
+	s.take(1, "alice")
+	if got := s.post(order("look", "alice")); got.Note != "" || got.Limits[0].Remaining != 2 {
+		t.Errorf("%+v", got)
+	}
+	inner.err = errors.New("connection refused")
+	for _, row := range []struct {
+		do, note  string
+		remaining int64
+	}{
+		{"look", "these are the counters of this process", 2},
+		{"ban", "only this process", 0},
+		{"unblock", "only this process", 3},
+	} {
+		s.log.Reset()
+		got := s.post(order(row.do, "alice"))
+		if got.status != http.StatusOK || got.Error != "" || !strings.Contains(got.Note, row.note) || len(got.Limits) != 1 || got.Limits[0].Remaining != row.remaining {
+			t.Errorf("%s: %+v", row.do, got)
+		}
+		log := s.log.String()
+		if row.do != "look" && (!strings.Contains(log, `level=WARN msg="live: an action was done in this process only"`) || !strings.Contains(log, "who=olga")) || row.do == "look" && log != "" {
+			t.Errorf("%s: the log has %q", row.do, log)
+		}
+	}
+}
+
+// A wait is shown in whole milliseconds, rounded up: nobody is told to come back too early.
+func TestAWaitIsRoundedUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, live.Config{}, core.Config{})
+		if err := s.limiter.Block(t.Context(), time.Second, core.Hit{Rule: "user", Key: "bob"}); err != nil {
+			t.Fatal(err)
+		}
+		for _, step := range []struct {
+			sleep time.Duration
+			want  int64
+		}{{0, 1000}, {time.Microsecond, 1000}, {998 * time.Microsecond, 1000}, {time.Microsecond, 999}} {
+			time.Sleep(step.sleep)
+			if got := s.post(order("look", "bob")); len(got.Limits) != 1 || got.Limits[0].RetryMS != step.want {
+				t.Errorf("%+v, want a wait of %d ms", got, step.want)
+			}
+		}
+	})
+	s := newSite(t, live.Config{}, core.Config{Rules: []core.Rule{{Name: "user", Limits: []core.Limit{core.PerMinute(0)}}}})
+	if got := s.post(order("look", "alice")); len(got.Limits) != 1 || got.Limits[0].RetryMS != -1 {
+		t.Errorf("never: %+v", got)
+	}
+}
