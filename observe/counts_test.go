@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -51,7 +52,7 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-// The reasons that are not a limit's.
+// The reasons that are not a limit's, and the first request over a limit of a dry run.
 func TestCountsOfALimiter(t *testing.T) {
 	counts := observe.NewCounts()
 	f := counts.Observe("l", []core.Rule{rule("a", 9)})
@@ -61,13 +62,17 @@ func TestCountsOfALimiter(t *testing.T) {
 		{Rule: 0, Reason: core.ReasonBadRequest},
 		{Rule: -1, Reason: core.ReasonFailed, Degraded: true},
 		{Rule: -1, Reason: core.ReasonOverLimit},
+		{Allowed: true, DryRun: true, Reason: core.ReasonOverLimit},
 	} {
 		for range i + 1 {
 			f.Decided(t.Context(), o)
 		}
 	}
 	got := counts.Read()[0]
-	if got.Skipped != 1 || got.NoRule != 2 || got.BadRequests != 3 || got.Failed != 4 || got.Denied != 5 || got.Degraded != 4 || got.Limits[0] != (observe.LimitCounts{Rule: "a", Limit: ""}) {
+	if r := slices.Collect(got.Results()); len(r) != 9 || r[2] != (observe.Result{Rule: "a", Result: observe.DryRun, Count: 6}) {
+		t.Errorf("%+v", r)
+	}
+	if got.Skipped != 1 || got.NoRule != 2 || got.BadRequests != 3 || got.Failed != 4 || got.Denied != 5 || got.Degraded != 4 || got.Limits[0] != (observe.LimitCounts{Rule: "a", DryRun: 6}) {
 		t.Errorf("%+v", got)
 	}
 }
@@ -92,28 +97,21 @@ func TestCountsOfAStore(t *testing.T) {
 	}
 }
 
-// However many events a checker makes up, there are 17 numbers.
+// However many events a checker makes up, there are 17 numbers. No two have one name, and each
+// is UTF-8: Prometheus would refuse them all.
 func TestCountsOfEvents(t *testing.T) {
-	counts := observe.NewCounts()
-	f := counts.Observe("l", nil)
-	for i := range 100 {
-		f.Reported(t.Context(), fmt.Sprint(i))
-	}
-	f.Reported(t.Context(), "3")
-	got := counts.Read()[0].Events
-	if len(got) != 17 || got[3] != (observe.EventCount{Event: "3", Count: 2}) || got[16] != (observe.EventCount{Event: "other", Count: 84}) {
-		t.Errorf("%+v", got)
-	}
-}
-
-// Exporters refuse names that are not UTF-8, and Prometheus's ends the process.
-func TestAnEventThatIsNotUTF8(t *testing.T) {
-	counts := observe.NewCounts()
-	f := counts.Observe("l", nil)
-	f.Reported(t.Context(), "bad \xff event")
-	f.Reported(t.Context(), "bad \xfe event")
-	if got := counts.Read()[0].Events; len(got) != 1 || got[0] != (observe.EventCount{Event: "bad \ufffd event", Count: 2}) {
-		t.Errorf("%+q", got)
+	for other, want := range map[string]string{"bad \xff event": "[{bad \ufffd event 1} {0 1} {14 1} {other 86}]", "other": "[{other 87} {0 1} {14 1}]"} {
+		counts := observe.NewCounts()
+		f := counts.Observe("l", nil)
+		f.Reported(t.Context(), other)
+		for i := range 100 {
+			f.Reported(t.Context(), fmt.Sprint(i))
+		}
+		f.Reported(t.Context(), "more")
+		all := counts.Read()[0].Events
+		if got := fmt.Sprint(slices.Concat(all[:2], all[15:])); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
 	}
 }
 
@@ -147,25 +145,19 @@ func TestCountsAllocateNothing(t *testing.T) {
 	}
 }
 
-// told writes down what it is told, and may panic then.
+// told writes down what it is told.
 type told struct {
-	name   string
-	all    *[]string
-	keys   bool
-	panics bool
-	none   bool
+	name string
+	all  *[]string
+	keys bool
+	none bool
 }
 
 func (o told) Observe(string, []core.Rule) core.ObserverFuncs {
-	say := func(text string) {
-		*o.all = append(*o.all, o.name+" "+text)
-		if o.panics {
-			panic(o.name)
-		}
-	}
 	if o.none {
 		return core.ObserverFuncs{}
 	}
+	say := func(text string) { *o.all = append(*o.all, o.name+" "+text) }
 	return core.ObserverFuncs{
 		Keys:     o.keys,
 		Decided:  func(_ context.Context, seen core.Observation) { say("decided " + seen.Key + seen.Extra) },
@@ -175,10 +167,14 @@ func (o told) Observe(string, []core.Rule) core.ObserverFuncs {
 	}
 }
 
+// An observer gets the keys that it asks for. What a program changes in the observers that it
+// has joined is its own.
 func TestJoin(t *testing.T) {
 	for _, keys := range []bool{false, true} {
 		var all []string
-		j := observe.Join(nil, told{name: "a", all: &all}, told{none: true}, told{name: "b", all: &all, panics: true}, told{name: "c", all: &all, keys: keys})
+		mine := []core.Observer{nil, told{name: "a", all: &all, keys: keys}, told{none: true}, told{name: "b", all: &all}}
+		j := observe.Join(mine...)
+		mine[1] = nil
 		f := j.Observe("l", nil)
 		if v := reflect.ValueOf(f); f.Keys != keys || v.NumField() != 5 {
 			t.Errorf("Keys %v, and %d fields: Join must join all of them", f.Keys, v.NumField())
@@ -187,41 +183,26 @@ func TestJoin(t *testing.T) {
 		if keys {
 			o.Key, o.Extra = "k", "e"
 		}
-		for _, call := range []func(){
-			func() { f.Decided(t.Context(), o) }, func() { f.Stored(t.Context(), "take", 0, nil) }, func() { f.Reported(t.Context(), "event") },
-			func() { f.Queued(t.Context(), 3, -1) },
-		} {
-			func() {
-				defer func() {
-					if recover() != "b" {
-						t.Error("the panic is lost")
-					}
-				}()
-				call()
-			}()
-		}
-		want := "a decided , b decided , c decided " + o.Key + o.Extra + ", a take, b take, c take, a event, b event, c event, a queued 3 -1, b queued 3 -1, c queued 3 -1"
+		f.Decided(t.Context(), o)
+		f.Stored(t.Context(), "take", 0, nil)
+		f.Reported(t.Context(), "event")
+		f.Queued(t.Context(), 3, -1)
+		want := "a decided " + o.Key + o.Extra + ", b decided , a take, b take, a event, b event, a queued 3 -1, b queued 3 -1"
 		if got := strings.Join(all, ", "); got != want {
 			t.Errorf("told %q, want %q", got, want)
 		}
 	}
-	if f := observe.Join(nil).Observe("l", nil); f.Decided != nil || f.Stored != nil || f.Reported != nil || f.Queued != nil {
+	if f := observe.Join(nil, told{none: true}).Observe("l", nil); f.Decided != nil || f.Stored != nil || f.Reported != nil || f.Queued != nil {
 		t.Error("nobody is told by somebody")
 	}
 }
 
-// No two numbers have one name: Prometheus would refuse them all.
-func TestNamesAreCountedOnce(t *testing.T) {
-	counts := observe.NewCounts()
-	f := counts.Observe("l", nil)
-	for i := range 15 {
-		f.Reported(t.Context(), fmt.Sprint(i))
-	}
-	for _, event := range []string{"other", "one more", "and another"} {
-		f.Reported(t.Context(), event)
-	}
-	l := counts.Read()[0]
-	if n := len(l.Events); n != 16 || l.Events[15] != (observe.EventCount{Event: "other", Count: 3}) {
-		t.Errorf("%+v", l.Events)
+// What a program changes in the bounds that it was given is its own.
+func TestBoundsAreCopied(t *testing.T) {
+	for name, bounds := range map[string]func() []time.Duration{"Bounds": observe.Bounds, "RequestBounds": observe.RequestBounds} {
+		bounds()[0] = time.Hour
+		if got := bounds()[0]; got == time.Hour {
+			t.Errorf("%s: the first has changed", name)
+		}
 	}
 }

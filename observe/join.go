@@ -8,95 +8,60 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// Join returns an observer that tells each of the observers, in order. Observers that
-// are nil are left out. If one panics, those behind it are told all the same, and then
-// the limiter logs the panic. An observer gets keys only if it has asked for them.
+// Join returns an observer that tells each of the observers, in order. Observers that are nil
+// are left out. If one panics, those behind it are not told, and the limiter logs the panic. An
+// observer gets keys only if it has asked for them.
 func Join(observers ...core.Observer) core.Observer {
 	return joined(slices.DeleteFunc(slices.Clone(observers), func(o core.Observer) bool { return o == nil }))
 }
 
 type joined []core.Observer
 
-// Observe implements [core.Observer].
+// Observe implements [core.Observer]. A function that no observer has stays nil.
 func (j joined) Observe(limiter string, rules []core.Rule) (all core.ObserverFuncs) {
-	parts := make([]core.ObserverFuncs, len(j))
-	for i, o := range j {
-		parts[i] = o.Observe(limiter, rules)
-		all.Keys = all.Keys || parts[i].Keys
-	}
-	for _, p := range slices.Backward(parts) {
-		if all.Keys && !p.Keys {
-			p.Decided = withoutKeys(p.Decided)
+	var decided []core.ObserverFuncs
+	var queued []func(context.Context, int, int64)
+	var stored []func(context.Context, string, time.Duration, error)
+	var reported []func(context.Context, string)
+	for _, o := range j {
+		f := o.Observe(limiter, rules)
+		all.Keys = all.Keys || f.Keys
+		if f.Decided != nil {
+			decided = append(decided, f)
+			all.Decided = func(ctx context.Context, o core.Observation) {
+				for _, f := range decided {
+					told := o
+					if !f.Keys {
+						told.Key, told.Extra = "", ""
+					}
+					f.Decided(ctx, told)
+				}
+			}
 		}
-		all.Decided = joinDecided(p.Decided, all.Decided)
-		all.Queued = joinQueued(p.Queued, all.Queued)
-		all.Stored = joinStored(p.Stored, all.Stored)
-		all.Reported = joinReported(p.Reported, all.Reported)
+		if f.Queued != nil {
+			queued = append(queued, f.Queued)
+			all.Queued = func(ctx context.Context, rule int, change int64) {
+				for _, f := range queued {
+					f(ctx, rule, change)
+				}
+			}
+		}
+		if f.Stored != nil {
+			stored = append(stored, f.Stored)
+			all.Stored = func(ctx context.Context, operation string, took time.Duration, err error) {
+				for _, f := range stored {
+					f(ctx, operation, took, err)
+				}
+			}
+		}
+		if f.Reported != nil {
+			reported = append(reported, f.Reported)
+			all.Reported = func(ctx context.Context, event string) {
+				for _, f := range reported {
+					f(ctx, event)
+				}
+			}
+		}
 	}
 	return all
-}
-
-func withoutKeys(f func(context.Context, core.Observation)) func(context.Context, core.Observation) {
-	if f == nil {
-		return nil
-	}
-	return func(ctx context.Context, o core.Observation) {
-		o.Key, o.Extra = "", ""
-		f(ctx, o)
-	}
-}
-
-// The functions that join two of them defer the second: a panic of the first goes on
-// after it.
-
-func joinDecided(a, b func(context.Context, core.Observation)) func(context.Context, core.Observation) {
-	if a == nil {
-		return b
-	}
-	if b == nil {
-		return a
-	}
-	return func(ctx context.Context, o core.Observation) {
-		defer b(ctx, o)
-		a(ctx, o)
-	}
-}
-
-func joinStored(a, b func(context.Context, string, time.Duration, error)) func(context.Context, string, time.Duration, error) {
-	if a == nil {
-		return b
-	}
-	if b == nil {
-		return a
-	}
-	return func(ctx context.Context, operation string, took time.Duration, err error) {
-		defer b(ctx, operation, took, err)
-		a(ctx, operation, took, err)
-	}
-}
-
-func joinReported(a, b func(context.Context, string)) func(context.Context, string) {
-	if a == nil {
-		return b
-	}
-	if b == nil {
-		return a
-	}
-	return func(ctx context.Context, event string) {
-		defer b(ctx, event)
-		a(ctx, event)
-	}
-}
-
-func joinQueued(a, b func(context.Context, int, int64)) func(context.Context, int, int64) {
-	if a == nil {
-		return b
-	}
-	if b == nil {
-		return a
-	}
-	return func(ctx context.Context, rule int, change int64) {
-		defer b(ctx, rule, change)
-		a(ctx, rule, change)
-	}
 }

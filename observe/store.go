@@ -58,18 +58,15 @@ func (l *limiter) reported(_ context.Context, name string) {
 func (l *limiter) event(name string) *event {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, e := range l.events {
-		if e.name == name || len(l.events) > mostEvents && e.name == others {
-			return e
+	for {
+		if i := slices.IndexFunc(l.events, func(e *event) bool { return e.name == name }); i >= 0 {
+			return l.events[i]
 		}
-	}
-	if len(l.events) == mostEvents {
-		if i := slices.IndexFunc(l.events, func(e *event) bool { return e.name == others }); i >= 0 {
-			return l.events[i] // a checker has reported an event of this name
+		if len(l.events) < mostEvents || name == others {
+			e := &event{name: name}
+			l.events = append(l.events, e)
+			return e
 		}
 		name = others
 	}
-	e := &event{name: name}
-	l.events = append(l.events, e)
-	return e
 }

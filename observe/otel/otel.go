@@ -14,13 +14,11 @@ import (
 	"github.com/floodgate-go/floodgate/observe"
 )
 
-// Config configures [New]. All fields are optional.
+// Config configures [New].
 type Config struct {
 	// Metrics provides the meter. nil: otel.GetMeterProvider(), as it is when New is
 	// called.
 	Metrics metric.MeterProvider
-	// NoSpanEvents leaves out the events of spans.
-	NoSpanEvents bool
 }
 
 // Observer is a [core.Observer]. [New] makes it. One serves any number of limiters. Its
@@ -28,7 +26,6 @@ type Config struct {
 type Observer struct {
 	counts       *observe.Counts
 	took         histograms
-	noSpanEvents bool
 	registration metric.Registration
 }
 
@@ -42,7 +39,7 @@ func New(c Config) (*Observer, error) {
 	if c.Metrics == nil {
 		c.Metrics = otel.GetMeterProvider()
 	}
-	o := &Observer{counts: observe.NewCounts(), noSpanEvents: c.NoSpanEvents}
+	o := &Observer{counts: observe.NewCounts()}
 	m := instruments{meter: c.Metrics.Meter(scope)}
 	r := reader{
 		counts:   o.counts,
@@ -80,7 +77,7 @@ func (o *Observer) Observe(limiter string, rules []core.Rule) core.ObserverFuncs
 		if seen.Waited > 0 {
 			o.took.waited(ctx, name, rules, &seen)
 		}
-		if !o.noSpanEvents && (!seen.Allowed || seen.DryRun || seen.Degraded) {
+		if !seen.Allowed || seen.DryRun || seen.Degraded {
 			s.add(ctx, &seen)
 		}
 	}

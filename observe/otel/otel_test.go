@@ -4,13 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
+	api "go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/metric/noop"
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -48,105 +50,165 @@ func collect(t testing.TB, r metric.Reader) (all []string) {
 	return all
 }
 
+// rules are rules that differ in everything that a metric tells.
 func rules() []core.Rule {
-	return []core.Rule{{Name: "ip", Limits: []core.Limit{{Name: "ip", Quota: 2, Window: time.Hour}}}}
+	return []core.Rule{
+		{Name: "user", Limits: []core.Limit{{Name: "user-1s"}, {Name: "user-1h"}}},
+		{Name: "slots", MaxWait: time.Second, Limits: []core.Limit{{Name: "slots-1m"}}},
+	}
 }
 
+// Without a MeterProvider, the metrics are those of the global one. Each says what it counts,
+// and of which rule and limit.
 func TestMetrics(t *testing.T) {
 	r := metric.NewManualReader()
-	o := core.Must(otelobserve.New(otelobserve.Config{Metrics: metric.NewMeterProvider(metric.WithReader(r))}))
-	l := core.Must(core.New(core.Config{Name: "api", Rules: rules(), Observer: o, Log: slog.New(slog.DiscardHandler)}))
-	for range 5 {
-		l.Allow(t.Context(), core.Hit{Rule: "ip", Key: "k"})
-	}
-	l.Allow(t.Context(), core.Hit{Rule: "none"})
-	l.Report(t.Context(), "suspected")
+	otel.SetMeterProvider(metric.NewMeterProvider(metric.WithReader(r)))
+	defer otel.SetMeterProvider(noop.NewMeterProvider())
+	o := core.Must(otelobserve.New(otelobserve.Config{}))
 	f := o.Observe("api", rules())
-	f.Stored(t.Context(), "take", 2*time.Millisecond, errors.New("down"))
-	f.Decided(t.Context(), core.Observation{Rule: -1, Reason: core.ReasonSkipped, Degraded: true})
-	f = o.Observe("export", []core.Rule{{Name: "slots", MaxWait: time.Second, Limits: []core.Limit{{Name: "slots"}}}})
-	f.Queued(t.Context(), 0, 2)
-	f.Decided(t.Context(), core.Observation{Allowed: true, Capacity: 9, Remaining: 9, Waited: 30 * time.Millisecond})
-	f.Decided(t.Context(), core.Observation{Reason: core.ReasonOverLimit, Waited: 30 * time.Millisecond})
+	f.Decided(t.Context(), core.Observation{Rule: 0, Limit: 1, Reason: core.ReasonOverLimit})
+	f.Decided(t.Context(), core.Observation{Rule: 0, Limit: 1, Allowed: true, Degraded: true})
+	f.Decided(t.Context(), core.Observation{Rule: 1, Allowed: true, Remaining: 9, Capacity: 9, Waited: time.Second})
+	f.Decided(t.Context(), core.Observation{Rule: 1, Reason: core.ReasonOverLimit, Waited: 30 * time.Millisecond})
 	f.Decided(t.Context(), core.Observation{Rule: -1, Reason: core.ReasonFailed, Waited: time.Hour})
+	f.Queued(t.Context(), 1, 2)
+	f.Stored(t.Context(), "take", 2*time.Millisecond, errors.New("down"))
+	f.Reported(t.Context(), "suspected")
+	var m metricdata.ResourceMetrics
+	if err := r.Collect(t.Context(), &m); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, m := range m.ScopeMetrics[0].Metrics {
+		got = append(got, strings.TrimPrefix(m.Name, "floodgate.rate_limiting.")+" "+m.Unit+" "+m.Description)
+	}
 	want := []string{
-		"floodgate.rate_limiting.degraded limiter=export 0",
-		"floodgate.rate_limiting.degraded limiter=api 1",
-		"floodgate.rate_limiting.events event=suspected,limiter=api 1",
-		"floodgate.rate_limiting.near_limit limit=slots,limiter=export,rule=slots 0",
-		"floodgate.rate_limiting.near_limit limit=ip,limiter=api,rule=ip 1",
-		"floodgate.rate_limiting.queued_requests limiter=export,rule=slots 2",
-		"floodgate.rate_limiting.request.time_in_queue limiter=export,result=allowed,rule=slots 1 0.03 [0 0 0 1 0 0 0 0 0 0 0 0 0 0 0 0 0]",
-		"floodgate.rate_limiting.request.time_in_queue limiter=export,result=denied,rule=slots 1 0.03 [0 0 0 1 0 0 0 0 0 0 0 0 0 0 0 0 0]",
-		"floodgate.rate_limiting.request.time_in_queue limiter=export,result=failed,rule= 1 3600 [0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 1]",
-		"floodgate.rate_limiting.requests limit=,limiter=export,result=bad_request,rule= 0",
-		"floodgate.rate_limiting.requests limit=,limiter=export,result=canceled,rule= 0",
-		"floodgate.rate_limiting.requests limit=,limiter=export,result=failed,rule= 1",
-		"floodgate.rate_limiting.requests limit=,limiter=export,result=no_rule,rule= 0",
-		"floodgate.rate_limiting.requests limit=,limiter=export,result=denied,rule= 0",
-		"floodgate.rate_limiting.requests limit=,limiter=export,result=skipped,rule= 0",
-		"floodgate.rate_limiting.requests limit=slots,limiter=export,result=allowed,rule=slots 1",
-		"floodgate.rate_limiting.requests limit=slots,limiter=export,result=denied,rule=slots 1",
-		"floodgate.rate_limiting.requests limit=,limiter=api,result=bad_request,rule= 0",
-		"floodgate.rate_limiting.requests limit=,limiter=api,result=canceled,rule= 0",
-		"floodgate.rate_limiting.requests limit=,limiter=api,result=failed,rule= 1",
-		"floodgate.rate_limiting.requests limit=,limiter=api,result=no_rule,rule= 0",
-		"floodgate.rate_limiting.requests limit=,limiter=api,result=denied,rule= 0",
-		"floodgate.rate_limiting.requests limit=,limiter=api,result=skipped,rule= 1",
-		"floodgate.rate_limiting.requests limit=ip,limiter=api,result=allowed,rule=ip 2",
-		"floodgate.rate_limiting.requests limit=ip,limiter=api,result=denied,rule=ip 3",
-		"floodgate.rate_limiting.store.duration limiter=api,operation=take 1 0.002 [0 0 0 1 0 0 0 0 0 0 0 0]",
-		"floodgate.rate_limiting.store.errors limiter=api,operation=take 1",
+		"degraded {request} Requests decided without the shared counters.",
+		"events {event} Events of a checker around the limiter, such as a login guard.",
+		"near_limit {request} Allowed requests that left a tenth of the quota or less.",
+		"queued_requests {request} Requests of this process that wait for their turn now.",
+		"request.time_in_queue s How long requests waited for their turn, by the result.",
+		"requests {request} Requests by the limit that decided and the result.",
+		"store.duration s How long operations of the store took.",
+		"store.errors {operation} Operations of the store that failed.",
 	}
-	slices.Sort(want)
-	if got := collect(t, r); !slices.Equal(got, want) {
-		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	if slices.Sort(got); !slices.Equal(got, want) {
+		t.Errorf("metrics\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	for i := range 5000 {
-		l.Allow(t.Context(), core.Hit{Rule: "ip", Key: fmt.Sprint(i)})
+	got = nil
+	for _, s := range collect(t, r) {
+		got = append(got, strings.TrimPrefix(s, "floodgate.rate_limiting."))
 	}
-	if got := collect(t, r); len(got) != len(want) {
-		t.Errorf("%d series after 5,000 clients, %d before", len(got), len(want))
+	want = []string{
+		"degraded limiter=api 1",
+		"events event=suspected,limiter=api 1",
+		"near_limit limit=slots-1m,limiter=api,rule=slots 0",
+		"near_limit limit=user-1h,limiter=api,rule=user 1",
+		"near_limit limit=user-1s,limiter=api,rule=user 0",
+		"queued_requests limiter=api,rule=slots 2",
+		"request.time_in_queue limiter=api,result=allowed,rule=slots 1 1 [0 0 0 0 0 0 0 0 0 1 0 0 0 0 0 0 0]",
+		"request.time_in_queue limiter=api,result=denied,rule=slots 1 0.03 [0 0 0 1 0 0 0 0 0 0 0 0 0 0 0 0 0]",
+		"request.time_in_queue limiter=api,result=failed,rule= 1 3600 [0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 1]",
+		"requests limit=,limiter=api,result=bad_request,rule= 0",
+		"requests limit=,limiter=api,result=canceled,rule= 0",
+		"requests limit=,limiter=api,result=denied,rule= 0",
+		"requests limit=,limiter=api,result=failed,rule= 1",
+		"requests limit=,limiter=api,result=no_rule,rule= 0",
+		"requests limit=,limiter=api,result=skipped,rule= 0",
+		"requests limit=slots-1m,limiter=api,result=allowed,rule=slots 1",
+		"requests limit=slots-1m,limiter=api,result=denied,rule=slots 1",
+		"requests limit=user-1h,limiter=api,result=allowed,rule=user 1",
+		"requests limit=user-1h,limiter=api,result=denied,rule=user 1",
+		"requests limit=user-1s,limiter=api,result=allowed,rule=user 0",
+		"requests limit=user-1s,limiter=api,result=denied,rule=user 0",
+		"store.duration limiter=api,operation=take 1 0.002 [0 0 0 1 0 0 0 0 0 0 0 0]",
+		"store.errors limiter=api,operation=take 1",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("series\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	if err := o.Close(); err != nil {
 		t.Error(err)
 	}
-	if got := collect(t, r); slices.ContainsFunc(got, func(s string) bool { return strings.Contains(s, "requests") || strings.Contains(s, "leases") }) {
+	if got := collect(t, r); slices.ContainsFunc(got, func(s string) bool { return strings.Contains(s, "requests") }) {
 		t.Errorf("after Close: %q", got)
+	}
+}
+
+// failing is a meter that cannot make the instrument of a name, or cannot register a callback.
+type failing struct {
+	noop.Meter
+	name string
+}
+
+// provider provides a meter.
+type provider struct {
+	noop.MeterProvider
+	meter api.Meter
+}
+
+func (p provider) Meter(string, ...api.MeterOption) api.Meter { return p.meter }
+
+func (f failing) err(name string) error {
+	if name == f.name {
+		return errFailing
+	}
+	return nil
+}
+
+var errFailing = errors.New("the meter fails")
+
+func (f failing) Int64ObservableCounter(name string, _ ...api.Int64ObservableCounterOption) (api.Int64ObservableCounter, error) {
+	return noop.Int64ObservableCounter{}, f.err(name)
+}
+
+func (f failing) Int64ObservableUpDownCounter(name string, _ ...api.Int64ObservableUpDownCounterOption) (api.Int64ObservableUpDownCounter, error) {
+	return noop.Int64ObservableUpDownCounter{}, f.err(name)
+}
+
+func (f failing) Float64Histogram(name string, _ ...api.Float64HistogramOption) (api.Float64Histogram, error) {
+	return noop.Float64Histogram{}, f.err(name)
+}
+
+func (f failing) RegisterCallback(api.Callback, ...api.Observable) (api.Registration, error) {
+	return noop.Registration{}, f.err("callback")
+}
+
+// New returns the meter's error, whatever the meter cannot make.
+func TestTheErrorOfTheMeter(t *testing.T) {
+	for _, name := range []string{"callback", "none", "floodgate.rate_limiting.requests", "floodgate.rate_limiting.queued_requests", "floodgate.rate_limiting.store.duration"} {
+		o, err := otelobserve.New(otelobserve.Config{Metrics: provider{meter: failing{name: name}}})
+		if fails := name != "none"; errors.Is(err, errFailing) != fails || (o == nil) != fails {
+			t.Errorf("%s: error %v", name, err)
+		}
 	}
 }
 
 // A request that is denied has an event in its span, without the key. One that is allowed has none.
 func TestSpanEvents(t *testing.T) {
-	for _, without := range []bool{false, true} {
-		recorder := tracetest.NewSpanRecorder()
-		tracer := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder)).Tracer("test")
-		o := core.Must(otelobserve.New(otelobserve.Config{Metrics: metric.NewMeterProvider(), NoSpanEvents: without}))
-		f := o.Observe("api", rules())
-		ctx, span := tracer.Start(t.Context(), "request")
-		f.Decided(ctx, core.Observation{Allowed: true, Rule: 0, Cost: 1})
-		f.Decided(t.Context(), core.Observation{Reason: core.ReasonOverLimit, Rule: 0}) // it has no span
-		f.Decided(ctx, core.Observation{Reason: core.ReasonOverLimit, Rule: 0, Cost: 2, Remaining: 1, RetryAfter: 1500 * time.Millisecond, Key: "eve"})
-		f.Decided(ctx, core.Observation{Reason: core.ReasonFailed, Rule: -1, Err: errors.New("down"), Degraded: true})
-		f.Decided(ctx, core.Observation{Allowed: true, DryRun: true, Reason: core.ReasonOverLimit, RetryAfter: core.Never})
-		f.Decided(ctx, core.Observation{Allowed: true, Degraded: true, Cost: 1})
-		span.End()
-		var got []string
-		for _, e := range recorder.Ended()[0].Events() {
-			got = append(got, e.Name+" "+text(attribute.NewSet(e.Attributes...)))
-		}
-		want := []string{
-			"floodgate.decision allowed=false,cost=2,limit=ip,limiter=api,reason=over limit,remaining=1,retry_after=1.5,rule=ip",
-			"floodgate.decision allowed=false,cost=0,degraded=true,error=down,limiter=api,reason=failed",
-			"floodgate.decision allowed=true,cost=0,dry_run=true,limit=ip,limiter=api,reason=over limit,remaining=0,rule=ip",
-			"floodgate.decision allowed=true,cost=1,degraded=true,limit=ip,limiter=api,reason=within limits,remaining=0,rule=ip",
-		}
-		if without {
-			want = nil
-		}
-		if !slices.Equal(got, want) {
-			t.Errorf("events\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
-		}
+	recorder := tracetest.NewSpanRecorder()
+	tracer := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder)).Tracer("test")
+	f := core.Must(otelobserve.New(otelobserve.Config{Metrics: metric.NewMeterProvider()})).Observe("api", rules())
+	ctx, span := tracer.Start(t.Context(), "request")
+	f.Decided(ctx, core.Observation{Allowed: true, Rule: 0, Cost: 1})
+	f.Decided(t.Context(), core.Observation{Reason: core.ReasonOverLimit, Rule: 0}) // it has no span
+	f.Decided(ctx, core.Observation{Reason: core.ReasonOverLimit, Rule: 0, Limit: 1, Cost: 2, Remaining: 1, RetryAfter: 1500 * time.Millisecond, Key: "eve"})
+	f.Decided(ctx, core.Observation{Reason: core.ReasonFailed, Rule: -1, Err: errors.New("down"), Degraded: true})
+	f.Decided(ctx, core.Observation{Allowed: true, DryRun: true, Reason: core.ReasonOverLimit, RetryAfter: core.Never})
+	f.Decided(ctx, core.Observation{Allowed: true, Degraded: true, Cost: 1})
+	span.End()
+	var got []string
+	for _, e := range recorder.Ended()[0].Events() {
+		got = append(got, e.Name+" "+text(attribute.NewSet(e.Attributes...)))
+	}
+	want := []string{
+		"floodgate.decision allowed=false,cost=2,limit=user-1h,limiter=api,reason=over limit,remaining=1,retry_after=1.5,rule=user",
+		"floodgate.decision allowed=false,cost=0,degraded=true,error=down,limiter=api,reason=failed",
+		"floodgate.decision allowed=true,cost=0,dry_run=true,limit=user-1s,limiter=api,reason=over limit,remaining=0,rule=user",
+		"floodgate.decision allowed=true,cost=1,degraded=true,limit=user-1s,limiter=api,reason=within limits,remaining=0,rule=user",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("events\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
 

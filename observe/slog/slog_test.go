@@ -27,52 +27,56 @@ func log() (*slog.Logger, *strings.Builder) {
 }
 
 func TestLines(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		log, text := log()
-		limits := []core.Limit{{Name: "ip-1s", Quota: 1, Window: time.Second}, {Name: "ip-1h", Quota: 1, Window: time.Hour}}
-		f := core.Must(slogobserve.New(slogobserve.Config{Log: log})).Observe("api", []core.Rule{{Name: "ip", Limits: limits}})
-		all := []core.Observation{
-			{Rule: 0, Allowed: true},
-			{Rule: -1, Reason: core.ReasonSkipped, Allowed: true},
-			{Rule: 0, Limit: 1, Reason: core.ReasonOverLimit, RetryAfter: 12 * time.Second, Key: "secret"},
-			{Rule: 0, Limit: 0, Reason: core.ReasonOverLimit, RetryAfter: core.Never, Degraded: true},
-			{Rule: 0, Limit: 0, Reason: core.ReasonOverLimit, DryRun: true, Allowed: true, RetryAfter: 1},
-			{Rule: 0, Limit: 1, Reason: core.ReasonBadRequest, Err: errors.New("two names")},
-			{Rule: -1, Reason: core.ReasonOverLimit},
-			{Rule: -1, Reason: core.ReasonFailed, Err: errors.New("down")},
-			{Rule: -1, Reason: core.ReasonCanceled, Err: context.Canceled},
+	for every, pause := range map[time.Duration]time.Duration{0: time.Second, time.Minute: time.Minute} {
+		synctest.Test(t, func(t *testing.T) { testLines(t, every, pause) })
+	}
+}
+
+func testLines(t *testing.T, every, pause time.Duration) {
+	log, text := log()
+	limits := []core.Limit{{Name: "ip-1s", Quota: 1, Window: time.Second}, {Name: "ip-1h", Quota: 1, Window: time.Hour}}
+	f := core.Must(slogobserve.New(slogobserve.Config{Log: log, Every: every})).Observe("api", []core.Rule{{Name: "ip", Limits: limits}})
+	all := []core.Observation{
+		{Rule: 0, Allowed: true},
+		{Rule: -1, Reason: core.ReasonSkipped, Allowed: true},
+		{Rule: 0, Limit: 1, Reason: core.ReasonOverLimit, RetryAfter: 12 * time.Second, Key: "secret"},
+		{Rule: 0, Limit: 0, Reason: core.ReasonOverLimit, RetryAfter: core.Never, Degraded: true},
+		{Rule: 0, Limit: 0, Reason: core.ReasonOverLimit, DryRun: true, Allowed: true, RetryAfter: 1},
+		{Rule: 0, Limit: 1, Reason: core.ReasonBadRequest, Err: errors.New("two names")},
+		{Rule: -1, Reason: core.ReasonOverLimit},
+		{Rule: -1, Reason: core.ReasonFailed, Err: errors.New("down")},
+		{Rule: -1, Reason: core.ReasonCanceled, Err: context.Canceled},
+	}
+	for range 3 {
+		for _, o := range all {
+			f.Decided(t.Context(), o)
 		}
-		for range 3 {
-			for _, o := range all {
-				f.Decided(t.Context(), o)
-			}
-		}
-		want := `level=WARN msg="floodgate: denied" limiter=api rule=ip limit=ip-1h retry_after=12s
+	}
+	want := `level=WARN msg="floodgate: denied" limiter=api rule=ip limit=ip-1h retry_after=12s
 level=WARN msg="floodgate: denied" limiter=api rule=ip limit=ip-1s retry_after=never degraded=true
 level=INFO msg="floodgate: dry run" limiter=api rule=ip limit=ip-1s retry_after=1ns
 level=WARN msg="floodgate: bad request" limiter=api rule=ip limit=ip-1h error="two names"
 level=WARN msg="floodgate: denied" limiter=api
 level=ERROR msg="floodgate: failed" limiter=api error=down
 `
-		if got := text.String(); got != want {
-			t.Errorf("got\n%swant\n%s", got, want)
-		}
-		text.Reset()
-		time.Sleep(time.Second - 1)
-		f.Decided(t.Context(), all[2])
-		time.Sleep(time.Nanosecond)
-		f.Decided(t.Context(), all[2])
-		f.Decided(t.Context(), all[2])
-		if got := text.String(); got != "level=WARN msg=\"floodgate: denied\" limiter=api rule=ip limit=ip-1h retry_after=12s left_out=3\n" {
-			t.Errorf("a second later: %q", got)
-		}
-		text.Reset()
-		time.Sleep(time.Second)
-		f.Decided(t.Context(), all[2])
-		if got := text.String(); !strings.HasSuffix(got, " left_out=1\n") {
-			t.Errorf("two seconds later: %q", got)
-		}
-	})
+	if got := text.String(); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+	text.Reset()
+	time.Sleep(pause - 1)
+	f.Decided(t.Context(), all[2])
+	time.Sleep(time.Nanosecond)
+	f.Decided(t.Context(), all[2])
+	f.Decided(t.Context(), all[2])
+	if got := text.String(); got != "level=WARN msg=\"floodgate: denied\" limiter=api rule=ip limit=ip-1h retry_after=12s left_out=3\n" {
+		t.Errorf("later: %q", got)
+	}
+	text.Reset()
+	time.Sleep(pause)
+	f.Decided(t.Context(), all[2])
+	if got := text.String(); !strings.HasSuffix(got, " left_out=1\n") {
+		t.Errorf("still later: %q", got)
+	}
 }
 
 func TestKeysAreAskedFor(t *testing.T) {
@@ -122,25 +126,6 @@ func TestLinesGoToTheDefaultLog(t *testing.T) {
 	if got := text.String(); got != "level=ERROR msg=\"floodgate: failed\" limiter=api trace=7\n" {
 		t.Errorf("%q", got)
 	}
-}
-
-// The time between two lines is that of the configuration.
-func TestEvery(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		log, text := log()
-		f := core.Must(slogobserve.New(slogobserve.Config{Log: log, Every: time.Minute})).Observe("api", nil)
-		for _, c := range []struct {
-			after time.Duration
-			lines int
-		}{{0, 1}, {time.Minute - 1, 0}, {1, 1}} {
-			time.Sleep(c.after)
-			text.Reset()
-			f.Decided(t.Context(), core.Observation{Rule: -1, Reason: core.ReasonFailed})
-			if got := strings.Count(text.String(), "\n"); got != c.lines {
-				t.Errorf("%v later: %d lines, want %d", c.after, got, c.lines)
-			}
-		}
-	})
 }
 
 func TestConfig(t *testing.T) {
