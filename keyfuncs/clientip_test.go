@@ -39,7 +39,6 @@ func TestWithoutOptionsTheKeyIsThePeersAddress(t *testing.T) {
 
 func TestAddressesBehindProxies(t *testing.T) {
 	long := strings.Repeat("6.6.6.6, ", 1000)
-	hops := strings.Repeat("10.0.0.1, ", 40)
 	for _, row := range []struct {
 		name, header string
 		lines        []string
@@ -58,22 +57,14 @@ func TestAddressesBehindProxies(t *testing.T) {
 		{"brackets and a port", "X-Forwarded-For", []string{"[2001:db8::1]:80"}, "2001:db8::/64", false},
 		{"a zone", "X-Forwarded-For", []string{"fe80::1%eth0"}, "fe80::1", false},
 		{"something for a port", "X-Forwarded-For", []string{"[2001:db8::1]x443"}, "10.0.0.1", true},
-		{"32 hops", "X-Forwarded-For", []string{"203.0.113.9" + strings.Repeat(", 10.0.0.1", 31)}, "203.0.113.9", false},
-		{"33 hops", "X-Forwarded-For", []string{"203.0.113.9" + strings.Repeat(", 10.0.0.1", 32)}, "10.0.0.1", true},
-		{"two long lines", "X-Forwarded-For", []string{"203.0.113.9" + strings.Repeat(", ", 1100) + "10.0.0.2", strings.Repeat(", ", 1100) + "10.0.0.3"}, "10.0.0.2", true},
-		{"an address at the cut", "X-Forwarded-For", []string{"66.6.6.6" + strings.Repeat(" ", 4096-len("6.6.6.6, 10.0.0.3")) + ", 10.0.0.3"}, "10.0.0.3", true},
 		{"a port that is none", "X-Forwarded-For", []string{"203.0.113.9:x"}, "10.0.0.1", true},
 		{"brackets around IPv4", "X-Forwarded-For", []string{"[203.0.113.9]"}, "10.0.0.1", true},
 		{"an open bracket", "X-Forwarded-For", []string{"[2001:db8::1"}, "10.0.0.1", true},
 		{"empty parts", "X-Forwarded-For", []string{",, 203.0.113.9 ,\t,"}, "203.0.113.9", false},
 		{"an empty part at the end", "X-Forwarded-For", []string{"203.0.113.9,"}, "203.0.113.9", false},
-		{"an empty part between", "X-Forwarded-For", []string{"203.0.113.9,, 10.0.0.7", ","}, "203.0.113.9", false},
-		{"an empty element at the end", "Forwarded", []string{"for=203.0.113.9, ,for=10.0.0.7 ,"}, "203.0.113.9", false},
 		{"nothing but empty parts", "X-Forwarded-For", []string{" , ,"}, "10.0.0.1", true},
 		{"no header", "X-Forwarded-For", nil, "10.0.0.1", true},
 		{"long, the client last", "X-Forwarded-For", []string{long + "203.0.113.9"}, "203.0.113.9", false},
-		{"long, trusted hops only", "X-Forwarded-For", []string{strings.Repeat("10.0.0.1,", 1000)}, "10.0.0.1", true},
-		{"many hops", "X-Forwarded-For", []string{"203.0.113.9, " + hops + "10.0.0.2"}, "10.0.0.1", true},
 		{"a megabyte of commas", "X-Forwarded-For", []string{strings.Repeat(",", 1<<20)}, "10.0.0.1", true},
 
 		{"for", "Forwarded", []string{"for=203.0.113.9"}, "203.0.113.9", false},
@@ -97,14 +88,10 @@ func TestAddressesBehindProxies(t *testing.T) {
 		{"an unquoted port", "Forwarded", []string{"for=203.0.113.9:80"}, "10.0.0.1", true},
 		{"no for", "Forwarded", []string{"by=203.0.113.9"}, "10.0.0.1", true},
 		{"empty pairs", "Forwarded", []string{";;for=203.0.113.9;"}, "203.0.113.9", false},
-		{"many parameters", "Forwarded", []string{"a=1;b=1;c=1;d=1;e=1;f=1;g=1;h=1;for=203.0.113.9"}, "10.0.0.1", true},
 
 		{"a single address", "X-Real-IP", []string{" 203.0.113.9 "}, "203.0.113.9", false},
 		{"a single address that is trusted", "CF-Connecting-IP", []string{"10.0.0.9"}, "10.0.0.9", false},
 		{"two in one", "X-Real-IP", []string{"6.6.6.6, 203.0.113.9"}, "10.0.0.1", true},
-		{"two lines of one", "X-Real-IP", []string{"6.6.6.6", "203.0.113.9"}, "10.0.0.1", true},
-		{"none", "X-Real-IP", nil, "10.0.0.1", true},
-		{"empty", "X-Real-IP", []string{""}, "10.0.0.1", true},
 	} {
 		t.Run(row.header+" "+row.name, func(t *testing.T) {
 			fallbacks := 0
@@ -392,25 +379,17 @@ func TestOnFallbackIsToldWhyTheKeyIsNotTheClientsAddress(t *testing.T) {
 		{"the peer", "192.0.2.1:1", nil, nil, "192.0.2.1", ""},
 		{"a Unix socket", "@", nil, nil, "unknown", "no IP address"},
 		{"a Unix socket, and proxies with addresses", "@", realIP, []string{"X-Real-IP", "203.0.113.9"}, "unknown", "no IP address"},
-		{"a Unix socket, and hops", "@", xff, []string{"X-Forwarded-For", "203.0.113.9"}, "unknown", "no IP address"},
 		{"a trusted Unix socket", "@", unix, []string{"X-Real-IP", "203.0.113.9"}, "203.0.113.9", ""},
 		{"a trusted Unix socket without the header", "@", unix, nil, "unknown", "missing"},
-		{"a stranger", "192.0.2.1:1", xff, []string{"X-Forwarded-For", "nonsense"}, "192.0.2.1", ""},
-		{"an address", proxy, realIP, []string{"X-Real-IP", "203.0.113.9"}, "203.0.113.9", ""},
 		{"no address", proxy, realIP, []string{"X-Real-IP", "nonsense"}, "10.0.0.1", "no address"},
 		{"two lines", proxy, realIP, []string{"X-Real-IP", "203.0.113.8", "X-Real-IP", "203.0.113.9"}, "10.0.0.1", "two lines"},
 		{"no line", proxy, realIP, nil, "10.0.0.1", "missing"},
-		{"hops", proxy, xff, []string{"X-Forwarded-For", "203.0.113.9, 10.0.0.2"}, "203.0.113.9", ""},
-		{"no hops", proxy, xff, nil, "10.0.0.1", "missing"},
 		{"empty hops", proxy, xff, []string{"X-Forwarded-For", " ,, "}, "10.0.0.1", "missing"},
 		{"a hop that is no address", proxy, xff, []string{"X-Forwarded-For", "nonsense, 10.0.0.2"}, "10.0.0.2", "no address"},
-		{"a hop of one letter", proxy, xff, []string{"X-Forwarded-For", "x,10.0.0.2"}, "10.0.0.2", "no address"},
 		{"the 32nd hop is no address", proxy, xff, []string{"X-Forwarded-For", "nonsense" + strings.Repeat(",10.0.0.2", 31)}, "10.0.0.2", "no address"},
 		{"33 hops", proxy, xff, []string{"X-Forwarded-For", "203.0.113.9" + strings.Repeat(",10.0.0.2", 32)}, "10.0.0.2", "32 hops or 4 KiB"},
 		{"33 hops, the last of which is no address", proxy, xff, []string{"X-Forwarded-For", "nonsense" + strings.Repeat(",10.0.0.2", 32)}, "10.0.0.2", "no address"},
 		{"5 KiB", proxy, xff, []string{"X-Forwarded-For", strings.Repeat(" ", 5<<10) + ",10.0.0.2"}, "10.0.0.2", "32 hops or 4 KiB"},
-		{"an element", proxy, forwarded, []string{"Forwarded", "for=203.0.113.9;by=x"}, "203.0.113.9", ""},
-		{"an element without a hop", proxy, forwarded, []string{"Forwarded", "by=x"}, "10.0.0.1", "no address"},
 		{"an empty element", proxy, forwarded, []string{"Forwarded", ","}, "10.0.0.1", "missing"},
 	} {
 		t.Run(row.name, func(t *testing.T) {

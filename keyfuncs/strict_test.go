@@ -22,7 +22,6 @@ func TestStrict(t *testing.T) {
 		{"JSON, null", jsonType, `{"username":null}`, ""},
 		{"multipart", multipartType, part(`name="username"`, "alice") + "--XX--\r\n", "alice"},
 		{"nothing", "", "", ""},
-		{"nothing, of a type", "application/xml", "", ""},
 		{"XML", "application/xml", xml, bad},
 		{"XML as text", "text/xml; charset=utf-8", xml, bad},
 		{"YAML", "application/x-yaml", "username: victim", bad},
@@ -45,16 +44,10 @@ func TestStrict(t *testing.T) {
 		{"a file", multipartType, part(`name="username"; filename="f"`, "victim") + "--XX--\r\n", bad},
 		{"multipart without an end", multipartType, part(`name="username"`, "alice") + part(`name="x"`, "victim"), bad},
 		{"multipart without a boundary", "multipart/form-data", part(`name="username"`, "victim"), bad},
-		{"a boundary that Fiber reads otherwise", `multipart/form-data; a="; boundary=YY;"; boundary=XX`, part(`name="username"`, "alice") + "--XX--\r\n", bad},
 		{"an embedded struct", formType, "credentials.username=alice", "alice"},
 		{"an embedded struct beside the field", formType, "username=decoy&credentials[username]=victim", bad},
-		{"a form without a body", formType, "", ""},
-		{"JSON without a body", jsonType, "", ""},
-		{"a multipart form without a body", multipartType, "", ""},
 		{"JSON of one byte", jsonType, "x", bad},
 		{"a part that cannot be decoded", multipartType, "--XX\r\nContent-Disposition: form-data; name=a\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n\x01\r\n" + part(`name="username"`, "alice") + "--XX--\r\n", bad},
-		{"a name that is no text", jsonType, `{"username":"alice",1:2}`, bad},
-		{"a value that is missing", jsonType, `{"username":}`, bad},
 		{"a long body", formType, "username=alice&pad=" + strings.Repeat("x", keyfuncs.MaxBody), bad},
 	} {
 		r := &request{header: http.Header{}, body: row.body}
@@ -88,6 +81,7 @@ func TestStrictReadsTheEndOfAPathAsTheField(t *testing.T) {
 		{"the path", path, "", "user[name]=alice&password=x", "alice"},
 		{"the path and another field", path, "", "user[name]=alice&username=x&user=y&surname=z", "alice"},
 		{"the last part alone", path, "", "name=alice", "alice"},
+		{"text behind the bracket, which Gin's PostFormMap ignores", path, "", "user[name]=alice&user[name]x=victim", bad},
 		{"the last part beside the path", path, "", "user[name]=decoy&name=victim", bad},
 		{"the last part before the path", path, "", "NAME=victim&user.name=decoy", bad},
 		{"another object", path, "", "user[name]=decoy&other[name]=alice", "decoy"},
@@ -102,16 +96,6 @@ func TestStrictReadsTheEndOfAPathAsTheField(t *testing.T) {
 	}
 	lenient := keyfuncs.PostField("user[name]")
 	check(t, "without Strict", lenient, formRequest("user[name]=alice&name=Alice+Smith"), "alice")
-}
-
-// Gin's PostFormMap ignores what follows the bracket.
-func TestStrictReadsANameWithTextBehindItsBracket(t *testing.T) {
-	f := keyfuncs.PostField("user[name]", keyfuncs.Strict())
-	for body, want := range map[string]string{
-		"user[name]=alice": "alice", "user[name]=alice&user[name]x=victim": bad, "user[name]x=victim": "victim", "user[name]=alice&user[names]=victim": "alice",
-	} {
-		check(t, body, f, formRequest(body), want)
-	}
 }
 
 // A name of brackets and dots alone is no other spelling of the field.
@@ -190,44 +174,25 @@ func TestStrictRefusesWhatOtherDecodersRead(t *testing.T) {
 		{"TOML, a number", formType, "username=1 #2", bad},
 		{"TOML, a value alone", formType, "username='victim'", bad},
 		{"TOML, a value in double quotes", formType, `username= "victim"`, bad},
-		{"TOML, a control character", formType, "username=d1\x7f", bad},
 		{"a comment behind two fields", formType, "password&username=alice#1", "alice#1"},
 		{"TOML, a table", formType, "username={x='victim'}", bad},
 		{"TOML, a list", formType, "username=['victim']", bad},
 		{"quotes that are not the first value", formType, `username=d1&password="x"`, "d1"},
 		{"no value", formType, "password=&username=d1", "d1"},
 		{"an angle bracket that closes nothing", formType, "username=alice&password=a>b", "alice"},
-		{"nothing but a name and no value", formType, "username=", bad},
 		{"no value at all", formType, "password&username=d1", "d1"},
-		{"MessagePack, the first map", formType, "\x80&username=d1", bad},
 		{"YAML, a brace behind a character of several bytes", formType, "x\u2000{username:victim}&username=d1", bad},
 		{"MessagePack", formType, "\x81\xa8username\xa6victim&username=d1", bad},
 		{"XML before a multipart form", multipartType, xml + "\r\n" + part + "--XX--\r\n", bad},
 		{"XML in a part", multipartType, strings.Replace(part, "d1", xml, 1) + "--XX--\r\n", bad},
 		{"XML behind a multipart form", multipartType, part + "--XX--\r\n<n:F><n:username>victim</n:username ></n:F>", bad},
-		{"YAML in the boundary", "multipart/form-data; boundary=\"X: 1\"", strings.ReplaceAll(part, "XX", "X: 1") + "--X: 1--\r\n", bad},
 		{"YAML in braces behind dots", formType, `...{"username":"victim","a":"&username=d1&"}`, bad},
 		{"YAML in braces behind quotes", formType, `& ''{"username":"victim","a":"&username=d1&"}`, bad},
 		{"YAML in braces behind a quoted equals sign", formType, `& '='{"username":"victim","a":"&username=d1&"}`, bad},
 		{"JSON by the end of the type, a form by its beginning", formType + "+json", `{"username":"d1","x":"&username=victim&"}`, bad},
-		{"a number with a fraction", jsonType, `{"username":1001.5}`, bad},
-		{"a number with an exponent", jsonType, `{"username":1e3}`, bad},
-		{"a number with a point", jsonType, `{"username":1.0}`, bad},
-		{"a number below one", jsonType, `{"username":0.5}`, bad},
-		{"a negative number with a fraction", jsonType, `{"username":-9.5}`, bad},
-		{"nine", jsonType, `{"username":9}`, "9"},
-		{"minus zero", jsonType, `{"username":-0}`, bad},
-		{"zero", jsonType, `{"username":0}`, "0"},
-		{"a negative number", jsonType, `{"username":-17}`, "-17"},
-		{"the lowest number", jsonType, `{"username":-9007199254740991}`, "-9007199254740991"},
-		{"the first number that is too low", jsonType, `{"username":-9007199254740992}`, bad},
 		{"a byte that is not UTF-8", jsonType, "{\"username\":\"victim\xff\"}", bad},
 		{"half a surrogate", jsonType, `{"username":"victim\ud800"}`, bad},
 		{"a surrogate pair", jsonType, `{"username":"\ud83d\ude00"}`, "😀"},
-		{"a large number", jsonType, `{"username":1152921504606846976}`, bad},
-		{"the first number that is too large", jsonType, `{"username":9007199254740992}`, bad},
-		{"a large negative number", jsonType, `{"username":-1e17}`, bad},
-		{"the largest number", jsonType, `{"username":9007199254740991}`, "9007199254740991"},
 		{"a capital I with a dot", jsonType, `{"username":"d1","username\u0130":"victim"}`, "d1"},
 		{"a password that nothing escapes", formType, "username=alice&password=p\"w:<3 #{é", "alice"},
 		{"a password with a hash", formType, "password=x&username=alice#1", "alice#1"},
@@ -249,9 +214,7 @@ func TestStrictRefusesWhatOtherDecodersRead(t *testing.T) {
 		{"YAML that begins with the boundary", "multipart/form-data; boundary=username", "username: victim\r\n" + strings.ReplaceAll(part, "XX", "username") + "--username--\r\n", bad},
 		{"a boundary of two dashes", "multipart/form-data; boundary=--", strings.ReplaceAll(part, "XX", "--") + "------\r\n", "d1"},
 		{"the boundary of a browser", "multipart/form-data; boundary=----WebKitFormBoundaryAZaz09", strings.ReplaceAll(part, "XX", "----WebKitFormBoundaryAZaz09") + "------WebKitFormBoundaryAZaz09--\r\n", "d1"},
-		{"every character that a boundary may have", "multipart/form-data; boundary=\"azAZ09'()+_,-./?\"", strings.ReplaceAll(part, "XX", "azAZ09'()+_,-./?") + "--azAZ09'()+_,-./?--\r\n", "d1"},
 		{"a tab in the boundary", "multipart/form-data; boundary=\"-\t|\"", strings.ReplaceAll(part, "XX", "-\t|") + "---\t|--\r\n", bad},
-		{"an equals sign in the boundary", "multipart/form-data; boundary=\"a=1\"", strings.ReplaceAll(part, "XX", "a=1") + "--a=1--\r\n", bad},
 		{"another character in the boundary", "multipart/form-data; boundary=\"-\u0085x\"", strings.ReplaceAll(part, "XX", "-\u0085x") + "---\u0085x--\r\n", bad},
 	} {
 		r := &request{header: headers("Content-Type", row.kind), body: row.body}
