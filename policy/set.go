@@ -49,6 +49,8 @@ type Set struct {
 var (
 	_ core.Checker = (*Set)(nil)
 	_ core.Checker = (*only)(nil)
+
+	_ interface{ Guarantees() core.Guarantees } = (*Set)(nil) // adapters look for it
 )
 
 // Load reads the policies of a file. The error is the operating system's, or has all
@@ -370,6 +372,10 @@ func (s *Set) Limiter() *core.Limiter { return s.limiter }
 // DryRun returns the limiter of the policies with dry-run: true, nil if the file in
 // force has none. Its name is that of the file, followed by "-dry-run".
 func (s *Set) DryRun() *core.Limiter { return s.current.Load().dry }
+
+// Guarantees returns what the stores of the policies promise, all of them. The adapters of
+// Fiber ask for it: with Prefork, they warn of policies that count in each process.
+func (s *Set) Guarantees() core.Guarantees { return s.limiter.Guarantees() }
 
 // Policy describes a policy that is in force.
 type Policy struct {
