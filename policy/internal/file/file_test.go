@@ -154,14 +154,3 @@ func TestBoundsOfFields(t *testing.T) {
 		t.Errorf("the shortest interval is refused: %s", got)
 	}
 }
-
-// In a mapping in braces, YAML takes the brackets of an expression for a list.
-func TestAnExpressionWithoutQuotesHasAHint(t *testing.T) {
-	const hint = "put an expression with brackets in quotes"
-	if got := readText(`policies: [{name: a, key: header["x"], limits: 5/m}]`); !strings.Contains(got, hint) {
-		t.Error(got)
-	}
-	if got := readText("policies:\n  - {name: a, limits: 5/m]"); strings.Contains(got, hint) {
-		t.Error(got)
-	}
-}

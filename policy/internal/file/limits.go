@@ -165,7 +165,7 @@ func (r *reader) quotas(v value, p *Policy) {
 		seen := map[time.Duration]bool{}
 		for _, l := range limits {
 			if seen[l.Window] {
-				r.bad(v, "two limits have a window of "+words.Duration(l.Window), "the window says which limit a quota is for: write the two limits as two policies")
+				r.bad(v, "two limits have a window of "+l.Window.String(), "the window says which limit a quota is for: write the two limits as two policies")
 				return
 			}
 			seen[l.Window] = true
@@ -207,9 +207,9 @@ func (r *reader) quotasOf(v value, most map[time.Duration]int64) Quotas {
 		case l != (core.Limit{Quota: l.Quota, Window: l.Window}) && l != core.PerMonth(l.Quota):
 			r.bad(v, fmt.Sprintf("%q: says more than a quota and a window", words.Shorten(item)), "the algorithm, the burst, the zone and the name stand in limits")
 		case !known:
-			r.bad(v, "the policy has no limit with a window of "+words.Duration(l.Window), quotaWant)
+			r.bad(v, "the policy has no limit with a window of "+l.Window.String(), quotaWant)
 		case twice:
-			r.bad(v, "the window "+words.Duration(l.Window)+" stands twice", "leave one out")
+			r.bad(v, "the window "+l.Window.String()+" stands twice", "leave one out")
 		case l.Quota > largest:
 			r.bad(v, fmt.Sprintf("%d: is more than %d, the largest quota of a %s", l.Quota, largest, core.SlidingLog), "write a smaller quota, or choose another algorithm")
 		}

@@ -3,7 +3,6 @@ package file
 import (
 	"bytes"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -173,10 +172,6 @@ func invalidLine(text []byte) int {
 	return 0
 }
 
-// unquoted finds an expression that is written without quotes. YAML takes its brackets
-// for a list inside of a mapping in braces.
-var unquoted = regexp.MustCompile(`:\s*(header|query|cookie|form|json)\[`)
-
 // syntax returns a Problem for the parser's error.
 func syntax(text []byte, err error) Problem {
 	var e Problem
@@ -187,10 +182,6 @@ func syntax(text []byte, err error) Problem {
 	lines := strings.Split(string(text), "\n")
 	if e.Line > 0 && e.Line <= len(lines) && strings.Contains(lines[e.Line-1][:indentation(lines[e.Line-1])], "\t") {
 		e.Text, e.Hint = "is indented with a tab", "YAML wants spaces"
-	} else if strings.Contains(e.Text, "is not allowed in this context") {
-		e.Hint = "look at the spaces at the beginning of this line and of the next: the fields of a mapping begin in one column, and an item of a list with a dash and a space"
-	} else if e.Line > 0 && e.Line <= len(lines) && unquoted.MatchString(lines[e.Line-1]) {
-		e.Hint = `put an expression with brackets in quotes, as in key: 'header["x"]'`
 	}
 	return e
 }

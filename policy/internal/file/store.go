@@ -197,10 +197,8 @@ func (r *reader) addresses(v value) (all []string, ok bool) {
 		host, port, err := net.SplitHostPort(text)
 		shown := strconv.Quote(words.Shown(text))
 		switch {
-		case strings.Contains(text, "://"):
-			r.bad(item, shown+": is a URL: want host:port", "write the host and the port alone; user, password, db and tls are fields beside it")
-		case strings.Contains(text, "@"):
-			r.bad(item, shown+": has an @: want host:port", "write the host and the port alone; user and password are fields beside it")
+		case strings.ContainsAny(text, "/@"):
+			r.bad(item, shown+": want host:port", "write the host and the port alone; user, password, db and tls are fields beside it")
 		case err != nil || host == "" || port == "":
 			r.bad(item, shown+": want host:port", "write the port too, as in redis:6379, memcached:11211 or db:5432")
 		case slices.Contains(all, text):
@@ -295,7 +293,7 @@ func (s *Store) serves(l core.Limit) (problem, hint string) {
 		if l.Zone != nil {
 			hint = "write week, or count in Redis"
 		}
-		return fmt.Sprintf("%v: its hits count for %s, and a store in memcached keeps them for at most %s", l, words.Duration(life), words.Duration(most)), hint
+		return fmt.Sprintf("%v: its hits count for %v, and a store in memcached keeps them for at most %v", l, life, most), hint
 	}
 	return "", ""
 }

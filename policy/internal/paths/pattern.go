@@ -11,7 +11,6 @@ type Pattern struct {
 	text     string
 	segments []string // "" matches any one segment
 	rest     bool     // any number of segments may follow
-	optional bool     // the last segment may be missing
 }
 
 const patternHint = "* stands for one part, ** at the end for any number"
@@ -42,16 +41,14 @@ func Parse(text string) (p Pattern, problem, hint string) {
 		switch kind, wrong, hint := readPart(name); {
 		case wrong != "":
 			return p, fmt.Sprintf("%q: %s", name, wrong), hint
-		case kind > onePart && more:
+		case kind == manyParts && more:
 			return p, fmt.Sprintf("%s stands at the end only", name), patternHint
 		case kind == manyParts:
 			p.rest = true
-		case kind == noPart: // the path itself, with its slash
-		case kind == plainPart:
-			p.segments = append(p.segments, folding.fold(name))
-		default:
+		case kind == onePart:
 			p.segments = append(p.segments, "")
-			p.optional = kind == maybePart
+		default:
+			p.segments = append(p.segments, folding.fold(name))
 		}
 	}
 	if folding.every {
@@ -60,16 +57,13 @@ func Parse(text string) (p Pattern, problem, hint string) {
 	return p, "", ""
 }
 
-// partKind says what a part of a pattern matches. Kinds after onePart are allowed
-// only at the end of a pattern.
+// partKind says what a part of a pattern matches.
 type partKind uint8
 
 const (
 	plainPart partKind = iota
 	onePart            // any one segment
-	maybePart          // any one segment, or none
-	manyParts          // any number of segments
-	noPart             // nothing
+	manyParts          // any number of segments, at the end of a pattern
 )
 
 // readPart returns what a part of a pattern between slashes matches, or what is
@@ -82,7 +76,7 @@ func readPart(name string) (kind partKind, problem, hint string) {
 	case name == "*":
 		return onePart, "", ""
 	case name == "{$}":
-		return noPart, "", ""
+		return 0, "is no part of a path", "write the path without it"
 	case strings.HasPrefix(name, "{") && strings.ContainsAny(name, ":"):
 		return 0, "a regular expression is not read here", "write * for one part, or ** at the end for any number"
 	case len(inner) == len(name)-2 && !strings.ContainsAny(inner, "{}"):
@@ -97,7 +91,7 @@ func readPart(name string) (kind partKind, problem, hint string) {
 	case strings.LastIndexByte(name, ':') > 0 || name == ":":
 		return 0, "a colon inside a part is a parameter in some routers", "write * for the whole part, or %3A for a colon in the path"
 	case strings.HasPrefix(name, ":") && strings.HasSuffix(name, "?") && len(name) > 2:
-		return maybePart, "", ""
+		return 0, "a part that may be missing is not read here", "write two paths, with and without it"
 	case strings.HasPrefix(name, ":") && !strings.ContainsAny(name, "*?#"):
 		return onePart, "", ""
 	case strings.ContainsAny(name, "?#"):
@@ -117,21 +111,15 @@ func (p *Pattern) matchesForm(f *form) bool {
 	if f.odd {
 		return p.matchesOdd(f.segments)
 	}
-	n := len(f.segments)
-	if n < len(p.segments) && !p.endsAfter(n) || n > len(p.segments) && !p.rest {
+	if n := len(f.segments); n < len(p.segments) || n > len(p.segments) && !p.rest {
 		return false
 	}
-	for i, name := range p.segments[:min(n, len(p.segments))] {
+	for i, name := range p.segments {
 		if name != "" && name != f.segments[i].text {
 			return false
 		}
 	}
 	return true
-}
-
-// endsAfter reports whether the pattern can end after n segments.
-func (p *Pattern) endsAfter(n int) bool {
-	return n == len(p.segments) || p.optional && n == len(p.segments)-1
 }
 
 // matchesOdd tries all readings at once. It walks the path's segments and keeps the
@@ -156,7 +144,7 @@ func (p *Pattern) matchesOdd(segments []segment) bool {
 		}
 		now, next = next, now
 	}
-	return now[n] || p.optional && now[n-1]
+	return now[n]
 }
 
 // step adds to next the positions that now reaches with one more segment.
@@ -213,11 +201,9 @@ func (p *Pattern) covers(route string) bool {
 		name, rest, more := strings.Cut(text, "/")
 		switch {
 		case name == "{$}" && !more:
-			return p.endsAfter(i)
-		case name == "" && !more, strings.ContainsAny(name, "*+") && !strings.ContainsAny(name, ":{"), strings.HasSuffix(name, "...}"):
+			return i == len(p.segments)
+		case name == "" && !more, strings.ContainsAny(name, "*+") && !strings.ContainsAny(name, ":{"), strings.HasSuffix(name, "...}"), strings.HasSuffix(name, "?"):
 			return p.rest && i >= len(p.segments) // any number of segments, or none
-		case strings.HasSuffix(name, "?"):
-			return p.rest && i >= len(p.segments) || p.optional && i == len(p.segments)-1 && !more
 		case i >= len(p.segments):
 			return p.rest
 		case p.segments[i] == "":
@@ -225,7 +211,7 @@ func (p *Pattern) covers(route string) bool {
 			return false
 		}
 		if !more {
-			return p.endsAfter(i + 1)
+			return i+1 == len(p.segments)
 		}
 		text = rest
 	}

@@ -3,7 +3,6 @@ package words
 
 import (
 	"strings"
-	"time"
 
 	"github.com/floodgate-go/floodgate/core"
 )
@@ -16,17 +15,11 @@ func Shorten(s string) string {
 	return s
 }
 
-// Shown returns what a message shows of a value that may be an address with a
-// password: nothing before an @, and no parameters of a URL.
+// Shown returns what a message shows of a value that may be an address with a password:
+// nothing of one with an @ or a ?.
 func Shown(s string) string {
-	at, parameters := strings.LastIndexByte(s, '@'), strings.IndexByte(s, '?')
-	switch {
-	case at >= 0 && parameters >= 0:
+	if strings.ContainsAny(s, "@?") {
 		return "..."
-	case at >= 0:
-		return Shorten("..." + s[at:])
-	case parameters >= 0 && strings.Contains(s, "://"):
-		return Shorten(s[:parameters] + "?...")
 	}
 	return Shorten(s)
 }
@@ -43,16 +36,4 @@ func Reason(err error) string {
 		lines = append(lines, strings.TrimPrefix(line, core.ErrConfig.Error()+": "))
 	}
 	return strings.Join(lines, "; ")
-}
-
-// Duration writes a length of time without its zeros: 1h30m, not 1h30m0s.
-func Duration(d time.Duration) string {
-	text := d.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
 }

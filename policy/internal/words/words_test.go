@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	"github.com/floodgate-go/floodgate/core"
@@ -38,31 +37,6 @@ func TestReason(t *testing.T) {
 	} {
 		if got := Reason(row.err); got != row.want {
 			t.Errorf("%q becomes %q, want %q", row.err, got, row.want)
-		}
-	}
-}
-
-func TestDuration(t *testing.T) {
-	for d, want := range map[time.Duration]string{
-		time.Hour: "1h", 90 * time.Minute: "1h30m", time.Minute: "1m", 61 * time.Second: "1m1s", 10 * time.Minute: "10m",
-		20 * time.Hour: "20h", time.Hour + time.Second: "1h0m1s", 1500 * time.Millisecond: "1.5s", 0: "0s",
-	} {
-		if got := Duration(d); got != want {
-			t.Errorf("%v becomes %q, want %q", d, got, want)
-		}
-	}
-}
-
-func TestShown(t *testing.T) {
-	for s, want := range map[string]string{
-		"": "", "redis:6379": "redis:6379", "redis://h:1/0": "redis://h:1/0", "a ? b : c": "a ? b : c",
-		"u:p@h:1": "...@h:1", "redis://u:p@h:1": "...@h:1", "redis://u:p@q@h:1": "...@h:1", "p@": "...@",
-		"redis://h?sentinel_password=p": "redis://h?...", "redis://h?sentinel_password=p@q": "...", "redis://u:p?q@h": "...",
-		"@h": "...@h", "?x://h": "?...", "@h?p": "...", "?p@h": "...",
-		strings.Repeat("p", 60) + "@h": "...@h", "p@" + strings.Repeat("h", 60): "...@" + strings.Repeat("h", 53) + "...",
-	} {
-		if got := Shown(s); got != want {
-			t.Errorf("%q: %q, want %q", s, got, want)
 		}
 	}
 }
