@@ -21,6 +21,17 @@ type running struct {
 	set *policy.Set
 }
 
+// serving is a Set of a file that the test closes.
+func serving(t *testing.T, text string, opts ...policy.Option) running {
+	t.Helper()
+	s, err := policy.Parse("limits.yaml", []byte(text), append([]policy.Option{policy.Log(slog.New(slog.DiscardHandler))}, opts...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return running{t, s}
+}
+
 func (r running) begin(path string, allowed bool) (end func()) {
 	r.Helper()
 	q := floodgatetest.NewRequest("GET", path)
@@ -59,12 +70,7 @@ policies:
 
 // A request takes its slots, then its hits, and gives the slots back if it is denied.
 func TestInFlight(t *testing.T) {
-	s, err := policy.Parse("limits.yaml", []byte(reports))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close() //nolint:errcheck // the test is over
-	r := running{t, s}
+	r := serving(t, reports)
 	first, second := r.begin("/reports", true), r.begin("/reports", true)
 	r.held(4)
 	r.begin("/reports", false)
@@ -86,15 +92,10 @@ func TestInFlight(t *testing.T) {
 
 // A denied address takes no slot, and gets its own answer while all slots are held.
 func TestInFlightOfADeniedAddress(t *testing.T) {
-	s, err := policy.Parse("limits.yaml", []byte("policies: [{name: a, in-flight: 1, deny: [10.0.0.0/8]}]"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close() //nolint:errcheck // the test is over
-	r := running{t, s}
+	r := serving(t, "policies: [{name: a, in-flight: 1, deny: [10.0.0.0/8]}]")
 	end := r.begin("/", true)
 	q := floodgatetest.NewRequest("GET", "/", floodgatetest.From("10.0.0.1"))
-	if d := s.Check(q); d.Allowed || s.Deny(q, d).Status != 403 {
+	if d := r.set.Check(q); d.Allowed || r.set.Deny(q, d).Status != 403 {
 		t.Errorf("a denied address: %v", d)
 	}
 	r.held(1)
@@ -104,14 +105,9 @@ func TestInFlightOfADeniedAddress(t *testing.T) {
 
 // Slots stay held when the file changes, and a changed number is in force at once.
 func TestInFlightOfAChangedFile(t *testing.T) {
-	s, err := policy.Parse("limits.yaml", []byte("policies: [{name: a, in-flight: 1}]"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close() //nolint:errcheck // the test is over
-	r := running{t, s}
+	r := serving(t, "policies: [{name: a, in-flight: 1}]")
 	first := r.begin("/", true)
-	if err := s.Replace([]byte("policies: [{name: a, in-flight: 2}]")); err != nil {
+	if err := r.set.Replace([]byte("policies: [{name: a, in-flight: 2}]")); err != nil {
 		t.Fatal(err)
 	}
 	second := r.begin("/", true)
@@ -129,12 +125,7 @@ func TestInFlightInAStore(t *testing.T) {
 	defer client.Close() //nolint:errcheck // the test is over
 	var sets [2]running
 	for i := range sets {
-		s, err := policy.Parse("limits.yaml", []byte("policies: [{name: a, in-flight: 1}]"), policy.WithStore(redisstore.New(client, redisstore.AnotherInstance())))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer s.Close() //nolint:errcheck // the test is over
-		sets[i] = running{t, s}
+		sets[i] = serving(t, "policies: [{name: a, in-flight: 1}]", policy.WithStore(redisstore.New(client, redisstore.AnotherInstance())))
 	}
 	end := sets[0].begin("/", true)
 	sets[1].begin("/", false)
@@ -143,12 +134,7 @@ func TestInFlightInAStore(t *testing.T) {
 
 	const file = "name: moves\nstore: {redis: {address: '%s'}}\npolicies: [{name: a, in-flight: 1, counting: %s}]"
 	for i, counting := range []string{"shared", "local"} {
-		s, err := policy.Parse("limits.yaml", fmt.Appendf(nil, file, server.Addr, counting), policy.AnotherInstance())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer s.Close() //nolint:errcheck // the test is over
-		sets[i] = running{t, s}
+		sets[i] = serving(t, fmt.Sprintf(file, server.Addr, counting), policy.AnotherInstance())
 	}
 	ends := []func(){sets[0].begin("/", true), sets[1].begin("/", true)}
 	if err := sets[1].set.Replace(fmt.Appendf(nil, file, server.Addr, "shared")); err != nil {
@@ -178,49 +164,28 @@ func (s noSlots) Guarantees() core.Guarantees {
 
 // A request that ends by a panic or by its client holds no slot.
 func TestInFlightOfRequestsThatEnd(t *testing.T) {
-	for name, test := range map[string]struct {
-		file, path string
-		opts       []policy.Option
-	}{
-		"the key of the second slot": {
-			"policies: [{name: a, in-flight: 3}, {name: b, key: user, in-flight: 3}]", "/",
-			[]policy.Option{policy.WithUser(func(core.Request) string { panic("no session") })},
-		},
-		"the key of a limit": {
-			"policies: [{name: a, in-flight: 3}, {name: b, key: user, limits: 1/h}]", "/",
-			[]policy.Option{policy.WithUser(func(core.Request) string { panic("no session") })},
-		},
-		"OnDisallowed of the dry run": {
-			"policies: [{name: a, in-flight: 3, limits: 9/h}, {name: b, limits: 0/h, dry-run: true}]", "/",
-			[]policy.Option{policy.OnDisallowed(func(core.Request, core.Decision, core.Denial) core.Denial { panic("no log") })},
-		},
+	session := policy.WithUser(func(core.Request) string { panic("no session") })
+	log := policy.OnDisallowed(func(core.Request, core.Decision, core.Denial) core.Denial { panic("no log") })
+	for policies, option := range map[string]policy.Option{
+		"{name: a, in-flight: 3}, {name: b, key: user, in-flight: 3}":                 session,
+		"{name: a, in-flight: 3}, {name: b, key: user, limits: 1/h}":                  session,
+		"{name: a, in-flight: 3, limits: 9/h}, {name: b, limits: 0/h, dry-run: true}": log,
 	} {
-		t.Run(name, func(t *testing.T) {
-			s, err := policy.Parse("limits.yaml", []byte(test.file), append(test.opts, policy.Log(slog.New(slog.DiscardHandler)))...)
-			if err != nil {
-				t.Fatal(err)
+		r := serving(t, "policies: ["+policies+"]", option)
+		func() {
+			defer func() { _ = recover() }()
+			if d := r.set.Check(floodgatetest.NewRequest("GET", "/")); d.Allowed {
+				t.Errorf("%s: is allowed: %v", policies, d)
 			}
-			defer s.Close() //nolint:errcheck // the test is over
-			func() {
-				defer func() { _ = recover() }()
-				if d := s.Check(floodgatetest.NewRequest("GET", test.path)); d.Allowed {
-					t.Errorf("is allowed: %v", d)
-				}
-			}()
-			running{t, s}.held(0)
-		})
+		}()
+		r.held(0)
 	}
 
-	s, err := policy.Parse("limits.yaml", []byte("policies: [{name: a, key: path, in-flight: 1}, {name: b, in-flight: 1, wait: 1m}]"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close() //nolint:errcheck // the test is over
-	r := running{t, s}
+	r := serving(t, "policies: [{name: a, key: path, in-flight: 1}, {name: b, in-flight: 1, wait: 1m}]")
 	end := r.begin("/", true)
 	ctx, hangUp := context.WithCancel(t.Context())
 	hangUp()
-	if d := s.Check(floodgatetest.NewRequest("GET", "/other", floodgatetest.Context(ctx))); d.Allowed {
+	if d := r.set.Check(floodgatetest.NewRequest("GET", "/other", floodgatetest.Context(ctx))); d.Allowed {
 		t.Errorf("of a client that has gone: %v", d)
 	}
 	r.held(2)
@@ -230,47 +195,39 @@ func TestInFlightOfRequestsThatEnd(t *testing.T) {
 
 // The cost of a request is that of its limits: a request takes one slot.
 func TestInFlightAndSetCost(t *testing.T) {
-	s, err := policy.Parse("limits.yaml", []byte("policies: [{name: a, match: {paths: [/a]}, in-flight: 5}, {name: b, match: {paths: [/b]}, in-flight: 5, cost: 4, limits: 10/h}]"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close() //nolint:errcheck // the test is over
+	r := serving(t, "policies: [{name: a, match: {paths: [/a]}, in-flight: 5}, {name: b, match: {paths: [/b]}, in-flight: 5, cost: 4, limits: 10/h}]")
 	for path, settles := range map[string]bool{"/a": false, "/b": true} {
 		q := floodgatetest.NewRequest("GET", path)
-		d := s.Check(q)
+		d := r.set.Check(q)
 		if got := d.SetCost(7); got != settles {
 			t.Errorf("%s: SetCost: %t", path, got)
 		}
-		running{t, s}.held(1)
-		s.Settle(q, d, core.Outcome{Status: 200})
-		running{t, s}.held(0)
+		r.held(1)
+		r.set.Settle(q, d, core.Outcome{Status: 200})
+		r.held(0)
 	}
-	if d, err := s.Limiter().Take(t.Context(), 0, core.Hit{Rule: "b"}); err != nil || d.Remaining != 3 {
+	if d, err := r.set.Limiter().Take(t.Context(), 0, core.Hit{Rule: "b"}); err != nil || d.Remaining != 3 {
 		t.Errorf("after a cost of 7: %v, %v", d, err)
 	}
 }
 
 // A dry run beside slots denies nothing, and Only applies the slots of its policies.
 func TestInFlightBesideOthers(t *testing.T) {
-	s, err := policy.Parse("limits.yaml", []byte("policies: [{name: a, in-flight: 1}, {name: b, limits: 0/h, dry-run: true}, {name: c, in-flight: 1}]"), policy.Log(slog.New(slog.DiscardHandler)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close() //nolint:errcheck // the test is over
-	only, err := s.Only("c")
+	r := serving(t, "policies: [{name: a, in-flight: 1}, {name: b, limits: 0/h, dry-run: true}, {name: c, in-flight: 1}]")
+	only, err := r.set.Only("c")
 	if err != nil {
 		t.Fatal(err)
 	}
 	q := floodgatetest.NewRequest("GET", "/")
 	d := only.Check(q)
-	running{t, s}.held(1)
-	if only.Check(q).Allowed || s.Check(q).Allowed {
+	r.held(1)
+	if only.Check(q).Allowed || r.set.Check(q).Allowed {
 		t.Error("the slot of c is held twice")
 	}
 	only.Settle(q, d, core.Outcome{Status: 200})
-	running{t, s}.held(0)
-	running{t, s}.begin("/", true)()
-	if got := s.DryRun().Stats().DryRun; got != 1 {
+	r.held(0)
+	r.begin("/", true)()
+	if got := r.set.DryRun().Stats().DryRun; got != 1 {
 		t.Errorf("the dry run would have denied %d requests, want 1", got)
 	}
 }
@@ -278,27 +235,22 @@ func TestInFlightBesideOthers(t *testing.T) {
 // After a file with a mistake nothing has changed; a policy that comes back finds its slots.
 func TestInFlightOfAFileWithAMistake(t *testing.T) {
 	const one = "policies: [{name: a, in-flight: 1}, {name: b, limits: 1/h}]"
-	s, err := policy.Parse("limits.yaml", []byte(one))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close() //nolint:errcheck // the test is over
-	r := running{t, s}
+	r := serving(t, one)
 	end := r.begin("/", true)
 	for name, text := range map[string]string{
 		"too long":   "policies: [{name: a, in-flight: 2}, {name: b, limits: 9/h}, {name: " + strings.Repeat("n", 64) + ", in-flight: 1}]",
 		"same names": "policies: [{name: a, in-flight: 2}, {name: b, limits: 9/h}, {name: policies.a, limits: 1/h}]",
 	} {
-		if err := s.Replace([]byte(text)); err == nil || !strings.Contains(err.Error(), "in-flight: ") {
+		if err := r.set.Replace([]byte(text)); err == nil || !strings.Contains(err.Error(), "in-flight: ") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if got := s.Policies()[1].Rules[0].Limits[0].Quota; got != 1 {
+	if got := r.set.Policies()[1].Rules[0].Limits[0].Quota; got != 1 {
 		t.Errorf("a quota of %d is in force", got)
 	}
 	r.begin("/", false)
 	for _, text := range []string{"policies: [{name: b, limits: 5/h}]", one} {
-		if err := s.Replace([]byte(text)); err != nil {
+		if err := r.set.Replace([]byte(text)); err != nil {
 			t.Fatal(err)
 		}
 	}

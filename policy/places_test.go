@@ -32,6 +32,14 @@ func TestTwoPlacesAreAStore(t *testing.T) {
 
 func TestTwoPlacesDoOperations(t *testing.T) { storetest.Operations(t, twoPlaces) }
 
+// evenAndOdd are a rule that counts locally and one that counts in the shared store.
+func evenAndOdd(even, odd int64) []core.StoreRule {
+	return []core.StoreRule{
+		{Name: "even", Limits: []core.Limit{{Name: "even", Quota: even, Window: time.Minute}}},
+		{Name: "odd", Limits: []core.Limit{{Name: "odd", Quota: odd, Window: time.Minute}}},
+	}
+}
+
 // one returns a batch for the rules 0, which counts locally, and 1.
 func one() *core.Batch {
 	b := &core.Batch{}
@@ -43,10 +51,7 @@ func one() *core.Batch {
 
 func TestWhatTheSharedStoreDeniesIsGivenBackLocally(t *testing.T) {
 	clock := storetest.NewClock(time.Unix(1_700_000_000, 0))
-	bound, err := twoPlaces(t, clock.Now).Open("l", []core.StoreRule{
-		{Name: "even", Limits: []core.Limit{{Name: "even", Quota: 5, Window: time.Minute}}},
-		{Name: "odd", Limits: []core.Limit{{Name: "odd", Quota: 2, Window: time.Minute}}},
-	})
+	bound, err := twoPlaces(t, clock.Now).Open("l", evenAndOdd(5, 2))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,10 +94,7 @@ func (c needsItems) Do(ctx context.Context, batch *core.Batch) error {
 // trip, or a failure of what the operation does not need.
 func TestAStoreWithoutAKeyOfTheBatchIsNotAsked(t *testing.T) {
 	clock := storetest.NewClock(time.Unix(1_700_000_000, 0))
-	rules := []core.StoreRule{
-		{Name: "even", Limits: []core.Limit{{Name: "even", Quota: 1, Window: time.Minute}}},
-		{Name: "odd", Limits: []core.Limit{{Name: "odd", Quota: 1, Window: time.Minute}}},
-	}
+	rules := evenAndOdd(1, 1)
 	bound, err := twoPlaces(t, clock.Now).Open("l", rules)
 	if err != nil {
 		t.Fatal(err)
@@ -122,10 +124,7 @@ func TestWhatIsDeniedLocallyIsNotAskedElsewhere(t *testing.T) {
 	store := twoPlaces(t, clock.Now)
 	asked := &failing{Store: store.(*places).shared}
 	store.(*places).shared = asked
-	bound, err := store.Open("l", []core.StoreRule{
-		{Name: "even", Limits: []core.Limit{{Name: "even", Quota: 1, Window: time.Minute}}},
-		{Name: "odd", Limits: []core.Limit{{Name: "odd", Quota: 9, Window: time.Minute}}},
-	})
+	bound, err := store.Open("l", evenAndOdd(1, 9))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,10 +166,7 @@ func TestAFailingSharedStoreChargesNothingLocally(t *testing.T) {
 	store := twoPlaces(t, clock.Now)
 	shared := &failing{Store: store.(*places).shared}
 	store.(*places).shared = shared
-	bound, err := store.Open("l", []core.StoreRule{
-		{Name: "even", Limits: []core.Limit{{Name: "even", Quota: 5, Window: time.Minute}}},
-		{Name: "odd", Limits: []core.Limit{{Name: "odd", Quota: 5, Window: time.Minute}}},
-	})
+	bound, err := store.Open("l", evenAndOdd(5, 5))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,10 +190,7 @@ func TestAChargeThatTheSharedStoreRefuses(t *testing.T) {
 		store := twoPlaces(t, nil)
 		shared := &failing{Store: store.(*places).shared}
 		store.(*places).shared = shared
-		bound, err := store.Open("l", []core.StoreRule{
-			{Name: "even", Limits: []core.Limit{{Name: "even", Quota: 5, Window: time.Minute}}},
-			{Name: "odd", Limits: []core.Limit{{Name: "odd", Quota: 5, Window: time.Minute}}},
-		})
+		bound, err := store.Open("l", evenAndOdd(5, 5))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -236,7 +229,7 @@ func TestAStoreLearnsThatADecisionWasDegraded(t *testing.T) {
 	p := twoPlaces(t, nil).(*places)
 	shared := &failing{Store: p.shared}
 	p.shared = shared
-	bound := core.Must(p.Open("l", []core.StoreRule{{Name: "even", Limits: []core.Limit{core.PerMinute(5)}}, {Name: "odd", Limits: []core.Limit{core.PerMinute(5)}}}))
+	bound := core.Must(p.Open("l", evenAndOdd(5, 5)))
 	for i, degraded := range []bool{true, false} {
 		b := one()
 		b.Degraded = degraded

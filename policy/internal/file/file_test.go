@@ -60,31 +60,6 @@ func TestLimitsMeanTheSameInAFileAndInGo(t *testing.T) {
 	}
 }
 
-// Every difference between two store sections makes another identity, so that a
-// reload opens another store. Equal sections have equal identities.
-func TestIdentities(t *testing.T) {
-	stores := map[string]string{}
-	for _, text := range []string{
-		"redis: {address: 'a:1'}", "redis: {address: 'b:1'}", "memcached: {servers: ['a:1']}", "memcached: {servers: ['b:1']}",
-		"synced: {redis: {address: 'a:1'}}", "synced: {redis: {address: 'b:1'}}", "synced: {redis: {address: 'a:1'}, interval: 1s}",
-		"synced: {postgres: {address: 'a:1', user: u, database: d}}", "synced: {postgres: {address: 'b:1', user: u, database: d}}",
-		"synced: {postgres: {address: 'a:1', user: v, database: d}}", "synced: {postgres: {address: 'a:1', user: u, database: e}}",
-		"synced: {postgres: {address: 'a:1', user: u, password: p, database: d}}", "synced: {postgres: {address: 'a:1', user: u, database: d, timeout: 2s}}",
-	} {
-		read := func() string {
-			return readFine(t, "store: {"+text+"}\npolicies: [{name: a, limits: 1/s aligned}]").Store.Identity()
-		}
-		id := read()
-		if id == "" || id != read() {
-			t.Errorf("%s: the identities %q and %q", text, id, read())
-		}
-		if other := stores[id]; other != "" {
-			t.Errorf("%s has the identity of %s", text, other)
-		}
-		stores[id] = text
-	}
-}
-
 // What looks like these mistakes and is none is taken.
 func TestFilesWithoutAMistake(t *testing.T) {
 	for _, text := range []string{

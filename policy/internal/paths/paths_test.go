@@ -14,6 +14,15 @@ import (
 	"github.com/floodgate-go/floodgate/policy/internal/requesttest"
 )
 
+// parse returns a pattern that has no problem.
+func parse(t interface{ Fatalf(string, ...any) }, text string) Pattern {
+	p, problem, _ := Parse(text)
+	if problem != "" {
+		t.Fatalf("%s: %s", text, problem)
+	}
+	return p
+}
+
 // routed is a request that a router has given to a route.
 type routed struct {
 	core.Request
@@ -40,10 +49,7 @@ func TestReadingsOfAPath(t *testing.T) {
 		{"/v/a%3Ab%2B", []string{"/v/a:b+", "/v/a%3ab%2b"}, []string{"/v/ab"}},
 		{"/x", []string{"/%25" + strings.Repeat("25", 20) + "41", "/" + strings.Repeat("./", 300) + "y", "/" + strings.Repeat("%2f", 20) + "y", "/y/%2e%2e%2fz", "/y/z%2f%2e.", "/y/z%2f..%2f"}, []string{"/" + strings.Repeat("y/", 300)}},
 	} {
-		p, problem, _ := Parse(c.pattern)
-		if problem != "" {
-			t.Fatal(problem)
-		}
+		p := parse(t, c.pattern)
 		patterns := []Pattern{p}
 		for want, targets := range map[bool][]string{true: c.yes, false: c.no} {
 			for _, target := range targets {
@@ -77,10 +83,7 @@ func TestARouteThatAPatternCovers(t *testing.T) {
 		{"/items/x/**", []string{"/items/x", "/items/x/:id?", "/items/x/"}, []string{"/items/:id?", "/items/", "/items"}},
 		{"/a/*/b", []string{"/a/:x/b", "/a//b"}, []string{"/a/:x", "/a/:x/c", "/a/:x/b/c", "/a/*/b"}},
 	} {
-		p, problem, _ := Parse(c.pattern)
-		if problem != "" {
-			t.Fatal(problem)
-		}
+		p := parse(t, c.pattern)
 		for want, routes := range map[bool][]string{true: c.yes, false: c.no} {
 			for _, route := range routes {
 				if got := p.covers(route); got != want {
@@ -102,10 +105,7 @@ func TestARouteThatAPatternCovers(t *testing.T) {
 		{"/files/**", "/:x/files*", "/filesbig.bin", false}, {"/", "/files*", "/other", false}, {"/x", "*", "/y", false},
 		{"/files/*/*", "/files/*", "/files/x", false}, {"/%3Ax/files/1", "/:x/files*", "/:x/files1", false}, {"/files/..", "/files*", "/files..", true},
 	} {
-		p, problem, _ := Parse(c.pattern)
-		if problem != "" {
-			t.Fatal(problem)
-		}
+		p := parse(t, c.pattern)
 		patterns := []Pattern{p}
 		requesttest.See(t, httptest.NewRequest(http.MethodGet, c.path, nil), func(r core.Request) {
 			if got := Of(routed{r, c.route}).Matches(patterns); got != c.want {
@@ -217,10 +217,7 @@ func TestAPatternMatchesEitherSpelling(t *testing.T) {
 		{"/files/big", "/filesx", "/filesy", "/files*", false},
 		{"/", "/filesx", "/other", "/files*", false}, // one spelling is of this route
 	} {
-		p, problem, _ := Parse(c.pattern)
-		if problem != "" {
-			t.Fatal(problem)
-		}
+		p := parse(t, c.pattern)
 		seeSpelled(t, c.escaped, c.decoded, c.route, func(path *Path) {
 			if got := path.Matches([]Pattern{p}); got != c.want {
 				t.Errorf("%s matches %q, decoded %q, by the route %q: %t, want %t", c.pattern, c.escaped, c.decoded, c.route, got, c.want)
@@ -309,10 +306,7 @@ func TestAnOddPathMatchesIfAReadingDoes(t *testing.T) {
 		if text == "" {
 			text = "/"
 		}
-		p, problem, _ := Parse(text)
-		if problem != "" {
-			t.Fatalf("%s: %s", text, problem)
-		}
+		p := parse(t, text)
 		segments := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) segment {
 			s := segment{text: rapid.SampledFrom([]string{"a", "b", "", ".", "a/b", `b\a`, "/", "a/", "/b", "a//b", "a/./b", `a/b\a`}).Draw(t, "segment")}
 			s.inner = strings.ContainsAny(s.text, `/\`)
@@ -334,10 +328,7 @@ func TestAnOddPathMatchesIfAReadingDoes(t *testing.T) {
 // Patterns of any length are compared with odd paths.
 func TestLongPatternsAndOddPaths(t *testing.T) {
 	for n := 1; n <= 40; n++ {
-		p, problem, _ := Parse(strings.Repeat("/a", n))
-		if problem != "" {
-			t.Fatal(problem)
-		}
+		p := parse(t, strings.Repeat("/a", n))
 		path := append(slices.Repeat([]segment{{text: "a"}}, n), segment{})
 		if !p.matchesOdd(path) || p.matchesOdd(path[1:]) || p.matchesOdd(append(path, segment{text: "a"})) {
 			t.Errorf("%d segments: want a match of the path of as many segments only", n)

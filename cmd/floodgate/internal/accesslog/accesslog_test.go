@@ -185,17 +185,11 @@ func gzipped(t *testing.T, text string) []byte {
 func TestTheUnitsOfATime(t *testing.T) {
 	for number, want := range map[string]time.Time{
 		"0":                   time.Unix(0, 0),
-		"0.5":                 time.Unix(0, 500_000_000),
 		"1795182936.25":       time.Unix(1795182936, 250_000_000),
 		"99999999999":         time.Unix(99999999999, 0), // the last second
 		"100000000000":        time.UnixMilli(100000000000),
-		"1795182936250":       time.UnixMilli(1795182936250),
-		"99999999999999":      time.UnixMilli(99999999999999),
 		"100000000000000":     time.UnixMicro(100000000000000),
-		"1795182936250000":    time.UnixMicro(1795182936250000),
-		"99999999999999984":   time.UnixMicro(99999999999999984),
 		"100000000000000000":  time.Unix(100000000, 0),
-		"1795182936250000000": time.UnixMicro(1795182936250000),
 		"4611686018427387904": time.Unix(4611686018, 427387904), // the last one
 	} {
 		for _, text := range []string{number, `"` + number + `"`} {
