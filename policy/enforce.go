@@ -96,9 +96,9 @@ func (f *enforcedFile) configs(store core.Store) (enforced, dry core.Config) {
 // choose is the RulesFor of a limiter: it appends the rules of its policies that apply
 // to the request.
 func (f *enforcedFile) choose(dst []int, r core.Request, dryRun bool) []int {
-	m := remembered(r)
+	q := remembered(r)
 	for _, p := range f.policies {
-		if p.DryRun == dryRun && m.asks(p.Name) && p.verdict(r) == matches {
+		if p.DryRun == dryRun && q.asks(p.Name) && p.verdict(r) == matches {
 			for i := p.first; i < p.end; i++ {
 				dst = append(dst, i)
 			}
@@ -112,50 +112,41 @@ func (f *enforcedFile) choose(dst []int, r core.Request, dryRun bool) []int {
 // says when a limiter reads a body twice.
 type request struct {
 	core.Request
-	memo memo
-}
-
-type memo struct {
-	only   []string    // the policies that decide; nil: all
-	path   *paths.Path // nil: not known yet
-	client expression.AddressMemo
+	only []string    // the policies that decide; nil: all
+	path *paths.Path // nil: not known yet
 }
 
 // asks reports whether a policy decides on the request.
-func (m *memo) asks(policy string) bool {
-	return m == nil || m.only == nil || slices.Contains(m.only, policy)
+func (r *request) asks(policy string) bool {
+	return r == nil || r.only == nil || slices.Contains(r.only, policy)
 }
 
-type memoKey struct{}
+type requestKey struct{}
 
 // Value implements [core.Request]. The limiter gives hooks and key functions a
 // request that wraps this one and asks it for values.
 func (r *request) Value(key any) any {
-	switch key.(type) {
-	case memoKey:
-		return &r.memo
-	case expression.AddressMemoKey:
-		return &r.memo.client
+	if key == (requestKey{}) {
+		return r
 	}
 	return r.Request.Value(key)
 }
 
-// remembered returns the memory of a request that a Set decides on, nil for any
-// other.
-func remembered(r core.Request) *memo {
-	m, _ := r.Value(memoKey{}).(*memo)
-	return m
+// remembered returns the request that a Set decides on, nil for any other.
+func remembered(r core.Request) *request {
+	q, _ := r.Value(requestKey{}).(*request)
+	return q
 }
 
 func pathOf(r core.Request) *paths.Path {
-	m := remembered(r)
-	if m == nil {
+	q := remembered(r)
+	if q == nil {
 		return paths.Of(r)
 	}
-	if m.path == nil {
-		m.path = paths.Of(r)
+	if q.path == nil {
+		q.path = paths.Of(r)
 	}
-	return m.path
+	return q.path
 }
 
 // verdict is the answer to whether a policy applies to a request, or why not.

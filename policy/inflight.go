@@ -80,7 +80,7 @@ func (s *Set) buildSlots(f *enforcedFile) (err error) {
 // applies reports whether a request takes a slot. A request that is denied by its address
 // takes none.
 func (s *slotPolicy) applies(q *request) bool {
-	return q.memo.asks(s.Name) && s.verdict(q) == matches && !s.denies(q)
+	return q.asks(s.Name) && s.verdict(q) == matches && !s.denies(q)
 }
 
 // heldSlots are the slots that a request holds: the note of its decision.

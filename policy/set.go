@@ -276,7 +276,7 @@ func (s *Set) Close() error {
 func (s *Set) Check(r core.Request) core.Decision { return s.check(r, nil) }
 
 func (s *Set) check(r core.Request, only []string) core.Decision {
-	q := &request{Request: r, memo: memo{only: only}}
+	q := &request{Request: r, only: only}
 	var held heldSlots
 	defer func() { held.release(q) }() // a hook or a key function may panic
 	for _, slot := range s.current.Load().slots {

@@ -86,8 +86,6 @@ func TestExpressions(t *testing.T) {
 		{`nil`, form(), ""},
 		{`header["x-none"] == "" ? ip : header["x-none"]`, form(), "10.1.2.3"},
 		{`cidr(ip, "10.0.0.0/8") ? "lan" : "net"`, form(), "lan"},
-		{`cidr(query["q"], "10.0.0.0/8")`, form(), "false"},
-		{`cidr("::ffff:10.0.0.1", "10.0.0.0/8")`, form(), "true"},
 		{`cidr(ip, "10.1.2.3")`, form(), "true"},
 		{`path[1:2]`, form(), "a"},
 		{`#[attributes.method]`, form(), "POST"},
@@ -175,7 +173,7 @@ func TestExpressionsThatWouldTakeMuch(t *testing.T) {
 		`sum(1..10)`, `toJSON(header)`, `fromJSON(path)`, `join(split(path, ""), "xxxxxxxx")`, `replace(path, "", "xxxxxxxx")`, `{"a": 1}.a`, `now()`, `date(path)`,
 		`[1,2,3]`, `header`, `$env`, `$env["method "]`, `attributes`, `"a" matches path`, `method()`, `ip.x`, `len`, `# `, `.x`, ``, ` `,
 		strings.Repeat("-", 2000) + "1", strings.Repeat("path+", 600) + "path", strings.Repeat("x", 5000),
-		`header "x"`, "`" + "a", `"\u{110000}"`, `cidr(ip, "10.0.0.0/8"`, `cidr()`, `cidr(1, "10.0.0.0/8")`, `header[1]`, `header[""]`, `json[".a"]`, `json["a..b"]`,
+		`header "x"`, "`" + "a", `"\u{110000}"`, `cidr(ip, "10.0.0.0/8"`, `cidr()`, `cidr(1, "10.0.0.0/8")`, `cidr(query["q"], "10.0.0.0/8")`, `header[1]`, `header[""]`, `json[".a"]`, `json["a..b"]`,
 	} {
 		if e, bad := Compile(text, testSources(), Text); bad == nil {
 			t.Errorf("%s is taken, as %v", words.Shorten(text), e)
@@ -278,20 +276,6 @@ func TestPrefixes(t *testing.T) {
 	}
 	if _, err := ParsePrefix("10.0.0.1/8"); err == nil || !strings.Contains(err.Error(), "10.0.0.0/8") {
 		t.Errorf("the error does not say what to write: %v", err)
-	}
-}
-
-func TestCIDROfAnyText(t *testing.T) {
-	for text, want := range map[string]string{
-		`cidr("10.200.0.1", "10.0.0.0/8")`: "true", `cidr("11.0.0.1", "10.0.0.0/8")`: "false",
-		`cidr("11.0.0.1", "10.0.0.0/8", "11.0.0.0/8")`: "true",
-		`cidr("::ffff:11.0.0.1", "10.0.0.0/8")`:        "false", `cidr("::ffff:10.0.0.1", "10.0.0.0/8")`: "true",
-		`cidr("fe80::1%eth0", "fe80::/10")`: "true", `cidr("fe80::1", "10.0.0.0/8")`: "false",
-		`cidr("nobody", "0.0.0.0/0", "::/0")`: "false", `cidr("", "0.0.0.0/0", "::/0")`: "false",
-	} {
-		if got, err := evaluate(t, text, httptest.NewRequest(http.MethodGet, "/", nil)); err != nil || got != want {
-			t.Errorf("%s is %q (%v), want %q", text, got, err, want)
-		}
 	}
 }
 

@@ -149,14 +149,15 @@ func (w *rewriter) attribute(node *ast.Node, name *ast.StringNode) {
 	}
 }
 
-// call rewrites cidr(ip, "10.0.0.0/8", ...): its prefixes are read once.
+// call rewrites cidr(ip, "10.0.0.0/8", ...): its prefixes are read once. The address is
+// the whole one, and not cut to a prefix as ip is.
 func (w *rewriter) call(node *ast.Node, n *ast.CallNode) {
 	name, ok := n.Callee.(*ast.IdentifierNode)
 	if !ok || name.Value != "cidr" {
 		return
 	}
-	if len(n.Arguments) < 2 {
-		w.fail("cidr wants an address and one prefix or more", `write cidr(ip, "10.0.0.0/8")`)
+	if len(n.Arguments) < 2 || plainOf(n.Arguments[0]) != "ip" {
+		w.fail("cidr wants ip and one prefix or more", `write cidr(ip, "10.0.0.0/8")`)
 		return
 	}
 	var prefixes []netip.Prefix
@@ -175,11 +176,7 @@ func (w *rewriter) call(node *ast.Node, n *ast.CallNode) {
 	}
 	index := &ast.IntegerNode{Value: len(w.expression.prefixes)}
 	w.expression.prefixes = append(w.expression.prefixes, prefixes)
-	if plainOf(n.Arguments[0]) == "ip" {
-		ast.Patch(node, call("inside", index)) // the whole address, not cut to a prefix as ip is
-		return
-	}
-	ast.Patch(node, call("cidr", n.Arguments[0], index))
+	ast.Patch(node, call("inside", index))
 }
 
 // plainOf returns which of the plainNames a rewritten node is, "" if it is none.

@@ -17,7 +17,6 @@ type scope struct {
 	Plain  func(string) string         `expr:"plain "`
 	Named  func(string, string) string `expr:"named "`
 	Inside func(int) bool              `expr:"inside "`
-	CIDR   func(string, int) bool      `expr:"cidr "`
 
 	machine    vm.VM
 	request    core.Request
@@ -39,10 +38,6 @@ func newScope() *scope {
 	}
 	s.Inside = func(prefixes int) bool {
 		return contain(s.expression.prefixes[prefixes], s.expression.sources.AddressOf(s.request))
-	}
-	s.CIDR = func(address string, prefixes int) bool {
-		a, err := netip.ParseAddr(address)
-		return err == nil && contain(s.expression.prefixes[prefixes], a.Unmap().WithZone(""))
 	}
 	return s
 }

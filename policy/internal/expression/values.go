@@ -154,29 +154,13 @@ type Sources struct {
 	Trusted []string                    // the names of headers that a client cannot choose
 }
 
-// AddressMemo remembers the client's address of one request. A request whose
-// Value has one under [AddressMemoKey] is asked for its address once.
-type AddressMemo struct {
-	from *Sources // nil: nothing is remembered
-	addr netip.Addr
-}
-
-// AddressMemoKey is the key of a request's *AddressMemo.
-type AddressMemoKey struct{}
-
 // AddressOf returns the client's whole address; it is not valid if there is none.
 func (s *Sources) AddressOf(r core.Request) netip.Addr {
-	memo, _ := r.Value(AddressMemoKey{}).(*AddressMemo)
-	if memo != nil && memo.from == s {
-		return memo.addr
-	}
 	var buf [64]byte
-	a := netip.Addr{}
-	if text, err := s.Address(buf[:0], r); err == nil {
-		a, _ = netip.ParseAddr(string(text))
+	text, err := s.Address(buf[:0], r)
+	if err != nil {
+		return netip.Addr{}
 	}
-	if memo != nil {
-		memo.from, memo.addr = s, a
-	}
+	a, _ := netip.ParseAddr(string(text))
 	return a
 }
