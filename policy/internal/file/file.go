@@ -21,8 +21,6 @@ type Spec struct {
 	Local    Local
 	Policies []*Policy
 	Doubts   []Problem // what is legal and probably a mistake
-
-	client clientIP
 }
 
 // Local has the settings of the process.
@@ -56,8 +54,9 @@ type Problem struct {
 // Read reads the text of a file. If there are problems, the file cannot be used.
 func Read(text []byte, o Options) (*Spec, []Problem) {
 	r := &reader{options: o, spec: &Spec{
-		Name: "policies", Sources: &expression.Sources{User: o.User}, client: clientIP{bits: keyfuncs.DefaultIPv6Prefix},
-		Local: Local{MaxKeys: core.DefaultMaxKeys, MaxWaitingOfKey: 100},
+		Name:    "policies",
+		Sources: &expression.Sources{User: o.User, IP: keyfuncs.ClientIP(), Address: keyfuncs.ClientIP(keyfuncs.IPv6Prefix(128))},
+		Local:   Local{MaxKeys: core.DefaultMaxKeys, MaxWaitingOfKey: 100},
 	}}
 	if v, ok := r.parse(text); ok {
 		r.file(v)
@@ -70,7 +69,7 @@ func (r *reader) file(v value) {
 	f, policies := r.spec, value{}
 	m, ok := r.fields(v, "a mapping with the field policies",
 		field{"name", into(&f.Name, r.name)},
-		field{"client-ip", into(&f.client, r.clientIP)},
+		field{"client-ip", r.clientIP},
 		field{"trusted-headers", into(&f.Sources.Trusted, list(r, 100, "a list of names of headers", r.headerName, strings.ToLower))},
 		field{"store", into(&f.Store, r.store)},
 		field{"local", into(&f.Local, r.local)},
@@ -80,12 +79,11 @@ func (r *reader) file(v value) {
 		return
 	}
 	m.requires("", "policies")
-	// Expressions are compiled for the client's address, and policies count in the
-	// store, wherever these stand in the file.
-	r.client(f.client)
 	if !m.has("policies") {
 		return
 	}
+	// Policies are read last: their expressions are compiled for the client's address, and
+	// they count in the store, wherever these stand in the file.
 	all, _ := list(r, maxPolicies, "a list of policies", r.policy, nil)(policies)
 	for _, p := range all {
 		if p.Name != "" {
@@ -106,51 +104,34 @@ func (r *reader) local(v value) (Local, bool) {
 	return l, ok
 }
 
-// clientIP is where the client's address comes from.
-type clientIP struct {
-	at      value
-	proxies []netip.Prefix
-	header  string
-	bits    int // of an IPv6 address
-	broken  bool
-}
-
-func (r *reader) clientIP(v value) (clientIP, bool) {
-	c := clientIP{at: v, bits: keyfuncs.DefaultIPv6Prefix}
-	m, ok := r.fields(v, "a mapping with trusted-proxies and header",
-		field{"trusted-proxies", into(&c.proxies, r.prefixes)},
-		field{"header", into(&c.header, r.headerName)},
-		field{"ipv6-prefix", into(&c.bits, whole(r, 32, 128))},
+// clientIP reads where the client's address comes from.
+func (r *reader) clientIP(v value) {
+	var proxies []netip.Prefix
+	var header string
+	bits := keyfuncs.DefaultIPv6Prefix
+	m, _ := r.fields(v, "a mapping with trusted-proxies and header",
+		field{"trusted-proxies", into(&proxies, r.prefixes)},
+		field{"header", into(&header, r.headerName)},
+		field{"ipv6-prefix", into(&bits, whole(r, 32, 128))},
 	)
 	if m.has("trusted-proxies") != m.has("header") {
 		r.bad(v, "trusted-proxies and header are both needed, or neither", "a header is believed from listed proxies alone")
 	}
-	c.broken = !m.fine()
-	return c, ok
-}
-
-// client makes the sources of the client's address.
-func (r *reader) client(c clientIP) {
-	s := r.spec.Sources
-	s.IP, s.Address = keyfuncs.ClientIP(), keyfuncs.ClientIP(keyfuncs.IPv6Prefix(128))
-	if c.broken {
+	if !m.fine() {
 		return
 	}
-	var opts []keyfuncs.ClientIPOption
-	if c.header != "" {
-		var proxies []string
-		for _, p := range c.proxies {
-			proxies = append(proxies, p.String())
+	var behind []keyfuncs.ClientIPOption
+	if header != "" {
+		var texts []string
+		for _, p := range proxies {
+			texts = append(texts, p.String())
 		}
-		opts = append(opts, keyfuncs.Behind(c.header, proxies...))
+		behind = []keyfuncs.ClientIPOption{keyfuncs.Behind(header, texts...)}
 	}
-	with := func(bits int) []keyfuncs.ClientIPOption {
-		return append(opts[:len(opts):len(opts)], keyfuncs.IPv6Prefix(bits))
-	}
-	ip, err := keyfuncs.NewClientIP(with(c.bits)...)
+	ip, err := keyfuncs.NewClientIP(append(behind, keyfuncs.IPv6Prefix(bits))...)
 	if err != nil {
-		r.bad(c.at, words.Reason(err), "")
+		r.bad(v, words.Reason(err), "")
 		return
 	}
-	s.IP, s.Address = ip, keyfuncs.ClientIP(with(128)...)
+	r.spec.Sources.IP, r.spec.Sources.Address = ip, keyfuncs.ClientIP(append(behind, keyfuncs.IPv6Prefix(128))...)
 }

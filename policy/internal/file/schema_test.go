@@ -15,6 +15,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/floodgatetest"
 	"github.com/floodgate-go/floodgate/policy/internal/expression"
 )
 
@@ -253,7 +254,9 @@ func dump(spec *Spec) string {
 		switch {
 		case v.Type() == reflect.TypeFor[value](), v.Kind() == reflect.Func:
 		case v.Type() == reflect.TypeFor[*expression.Sources]():
-			fmt.Fprintf(&b, "%v ", v.Elem().FieldByName("Trusted"))
+			s := v.Interface().(*expression.Sources)
+			ip, err := s.IP(nil, floodgatetest.NewRequest("GET", "/", floodgatetest.From("10.9.0.1:1"), floodgatetest.Header("X-Real-IP", "2001:db8:1:2fe::"), floodgatetest.Header("X-Forwarded-For", "192.0.2.1")))
+			fmt.Fprintf(&b, "%v %s %v ", s.Trusted, ip, err)
 		case v.Type() == reflect.TypeFor[*expression.Expression]() && !v.IsNil():
 			fmt.Fprintf(&b, "%v ", v.MethodByName("String").Call(nil)[0])
 		case v.Type() == reflect.TypeFor[netip.Prefix]() && v.CanInterface():
