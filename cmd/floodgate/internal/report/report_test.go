@@ -222,7 +222,7 @@ func TestKeysAreReadAsTheyArePrinted(t *testing.T) {
 }
 
 var (
-	row = regexp.MustCompile(`(?s)<tr>.*?</tr>|<div class="card(?: \w+)?">.*?</div>|<h3>Honest.*?</h3>`)
+	row = regexp.MustCompile(`(?s)<tr>.*?</tr>|<div class="card(?: \w+)?">.*?</div>|<p class="lead">.*?</p>|<p class="soft">Honest.*?</p>`)
 	gap = regexp.MustCompile(`</t[dh]><t[dh][^>]*>|</b>`)
 	tag = regexp.MustCompile(`<[^>]*>`)
 )
@@ -244,13 +244,14 @@ func TestTheTablesOfThePage(t *testing.T) {
 		got = append(got, html.UnescapeString(tag.ReplaceAllString(gap.ReplaceAllString(text, " | "), "")))
 	}
 	want := []string{
+		"These limits deny 10.00 % |  of the requests, some of them of 1 |  honest clients.",
 		"Where | Why | Line", "access.log:5 | has no time | x",
 		"900 | allowed", "100 | denied, 10.00 %", "7 | would be denied by the dry run, 0.70 %", "1 | honest clients denied, of 5 addresses",
 		"Policy | Denied | Share", "api | 100 | 10.00 %", "planned (dry run) | 7 | 0.70 %",
 		"Quotas | × | Denied | Share", "5, 6 | 0.5 | 300 | 60.00 %", "10, 12 | 1 | 50 | 10.00 %",
 		"Key | Policy | Rule | Requests | Denied", "k | api | api.r | 200 | 50",
 		"Route | Requests | Denied | Share", "GET / | 400 | 100 | 25.00 %",
-		"Honest clients that were denied at most 60 requests in each minute", "Address | Requests | Denied | Busiest minute", "192.0.2.1 | 9 | 3 | 4",
+		"Honest: at most 60 requests in each minute.", "Address | Requests | Denied | Busiest minute", "192.0.2.1 | 9 | 3 | 4",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("the tables:\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
