@@ -207,10 +207,10 @@ func TestARequestThatCostsAKeyNothingDoesNotWaitForIt(t *testing.T) {
 		config.Rules[0].Cost = func(r core.Request) (int64, error) { return int64(len(r.Method())), nil }
 		config.Rules = append(config.Rules, core.Rule{Name: "b", Key: static("k"), Limits: []core.Limit{core.PerSecond(9)}})
 		l, c := newLimiter(t, config, nil), newCrowd()
-		for i, method := range []string{"1", "1", "", "1"} {
+		for i, method := range []string{"1", "1", "1", ""} {
 			c.come(i, func() (core.Decision, error) { return l.Check(&request{method: method}), nil })
 		}
-		if d, done := c.of(2); !done || !d.Allowed || d.Waited() != 0 {
+		if d, done := c.of(3); !done || !d.Allowed || d.Waited() != 0 {
 			t.Errorf("%t, %v", done, d.Decision)
 		}
 		time.Sleep(time.Minute)

@@ -237,13 +237,21 @@ func TestAChargeOfNothingKeepsNoKey(t *testing.T) {
 	}
 }
 
-// A new key may move the slots of the other keys of its take.
+// A new key may move the slots of the other keys of its take or charge.
 func TestAKeyIsChargedBesideNewOnes(t *testing.T) {
 	l := newLimiter(t, oneRule(core.PerHour(1_000_000)), newClock())
-	for i := range 20_000 {
-		d, err := l.Take(t.Context(), 1, core.Hit{Rule: "r", Key: strconv.Itoa(i)}, core.Hit{Rule: "r", Key: "known"})
-		if err != nil || !d.Allowed || d.Remaining != int64(999_999-i) {
+	for i := range 10_000 {
+		fresh, known := core.Hit{Rule: "r", Key: strconv.Itoa(i)}, core.Hit{Rule: "r", Key: "known"}
+		d, err := l.Take(t.Context(), 1, fresh, known)
+		if err != nil || !d.Allowed || d.Remaining != int64(999_999-2*i) {
 			t.Fatalf("take %d: %v, %v", i, d, err)
+		}
+		reset(t, l, fresh)
+		if err := l.Adjust(t.Context(), d, 2); err != nil {
+			t.Fatal(err)
+		}
+		if a, b := left(t, l, "r", fresh.Key), left(t, l, "r", "known"); a != 999_999 || b != int64(999_998-2*i) {
+			t.Fatalf("charge %d: %d and %d left", i, a, b)
 		}
 	}
 }

@@ -262,6 +262,30 @@ func TestARequestIsDeniedWhenItsTimeIsOver(t *testing.T) {
 	})
 }
 
+// A request whose time is over does not overtake the head of its line, which costs more than there is.
+func TestARequestWhoseTimeIsOverDoesNotOvertake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, c := newLimiter(t, patient(3200*time.Millisecond, bucket(4, 4*time.Second)...), nil), newCrowd()
+		take := func(cost int64) {
+			t.Helper()
+			if d, err := l.Take(t.Context(), cost, waitedFor); err != nil || !d.Allowed {
+				t.Fatal(d, err)
+			}
+		}
+		take(4)
+		c.come(0, func() (core.Decision, error) { return l.Wait(t.Context(), 2, waitedFor) })
+		c.come(1, func() (core.Decision, error) { return l.Check(&request{}), nil })
+		for _, wait := range []time.Duration{1900 * time.Millisecond, time.Second} { // others stand in no line
+			time.Sleep(wait)
+			take(1)
+		}
+		time.Sleep(time.Minute)
+		if d, _ := c.of(1); d.Allowed || d.at != 3200*time.Millisecond || c.at(0) != 4*time.Second {
+			t.Errorf("%v at %v, and the head was allowed at %v", d.Decision, d.at, c.at(0))
+		}
+	})
+}
+
 // A request that is denied in line is told a lower bound of the wait: until the head asks, and
 // then the windows that the hits before it need. The store is not asked.
 func TestTheWaitBehindOthersIsReckoned(t *testing.T) {
