@@ -296,7 +296,9 @@ func TestHeadersThatCannotBeInOneResponse(t *testing.T) {
 
 func TestTheStandardDenial(t *testing.T) {
 	l := newLimiter(t, oneRule(fixed(1, time.Minute), fixed(1, time.Hour), core.PerMinute(9)), newClock())
-	l.Check(&request{})
+	if den := l.Check(&request{}).Denial(&request{}); den.Status != 429 {
+		t.Errorf("of a decision that allows: %d", den.Status)
+	}
 	den := core.DefaultHooks{}.OnDisallowed(&request{}, l.Check(&request{}))
 	var body map[string]any
 	if err := json.Unmarshal(den.Body, &body); err != nil {

@@ -243,29 +243,30 @@ func TestObserverIsToldHowLongTheStoreTakes(t *testing.T) {
 	})
 }
 
-// Queued says who waits for which rule.
+// Queued says who waits for which rule, and Decided for how long.
 func TestObserverIsToldWhoWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
-		var queued []string
+		var told []string
+		tell := func(what ...any) {
+			mu.Lock()
+			defer mu.Unlock()
+			told = append(told, fmt.Sprint(what...))
+		}
 		config := core.Config{MaxWait: time.Minute, Rules: numbered(2)}
 		config.Rules[1].Limits = []core.Limit{fixed(1, time.Second)}
 		config.Observer = observeFunc(func(string, []core.Rule) core.ObserverFuncs {
-			return core.ObserverFuncs{Queued: func(_ context.Context, rule int, change int64) {
-				mu.Lock()
-				defer mu.Unlock()
-				queued = append(queued, fmt.Sprint(rule, " ", change))
-			}}
+			return core.ObserverFuncs{
+				Queued:  func(_ context.Context, rule int, change int64) { tell(rule, " ", change) },
+				Decided: func(_ context.Context, o core.Observation) { tell(o.Waited) },
+			}
 		})
-		l, c := newLimiter(t, config, nil), newCrowd()
-		for i := range 3 {
-			c.come(i, func() (core.Decision, error) { return l.Check(&request{}), nil })
+		l := newLimiter(t, config, nil)
+		for range 2 {
+			l.Check(&request{})
 		}
-		time.Sleep(time.Minute)
-		mu.Lock()
-		defer mu.Unlock()
-		if want := []string{"1 1", "1 1", "1 -1", "1 -1"}; !slices.Equal(queued, want) {
-			t.Errorf("%q", queued)
+		if want := []string{"0s", "1 1", "1 -1", "1s"}; !slices.Equal(told, want) {
+			t.Errorf("%q", told)
 		}
 	})
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"os/exec"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,15 +12,6 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/core/storetest"
 )
-
-func TestGuarantees(t *testing.T) {
-	t.Run("Memory", func(t *testing.T) {
-		storetest.Guarantees(t, core.Guarantees{Ops: core.AllOps, Exact: true, OneStep: true, KeepsDeadline: true, FailsFast: true, OnFailure: core.FailClosed},
-			func(t testing.TB) storetest.Instances {
-				return storetest.Instances{Stores: []core.Store{newMemory(t, nil), newMemory(t, nil)}}
-			})
-	})
-}
 
 // liar is a store that several instances share, and that says of itself what is
 // not true.
@@ -165,14 +154,8 @@ func TestTheSuiteFindsLies(t *testing.T) {
 	for _, fault := range append(lies, "none") {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
-			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestLiar$")
-			cmd.Env = append(os.Environ(), wrongEnv+"="+fault)
-			out, err := cmd.CombinedOutput()
-			if (err == nil) != (fault == "none") {
-				t.Errorf("the suite says of a store that %s: %v\n%s", fault, err, out)
-			}
-			if err != nil && !strings.Contains(string(out), "--- FAIL: TestLiar") {
-				t.Errorf("the suite ended in another way:\n%s", out)
+			if suiteFails(t, "TestLiar", fault) != (fault != "none") {
+				t.Errorf("the suite is wrong about a store that %s", fault)
 			}
 		})
 	}
