@@ -88,7 +88,7 @@ type shared struct{ *core.Memory }
 
 func (shared) Guarantees() core.Guarantees { return core.Guarantees{Ops: core.AllOps, Shared: true} }
 
-// A nil pointer in a store is the store's affair, and a Reconfigure needs no name.
+// A limiter of a shared store needs a name once: a Reconfigure may leave it out.
 func TestASharedStoreNeedsANameOnce(t *testing.T) {
 	c := oneRule(core.PerMinute(1))
 	c.Name, c.Store = "named", shared{core.Must(core.NewMemory(core.MemoryConfig{}))}

@@ -18,12 +18,9 @@ import (
 
 func memoryLimiter(t testing.TB, maxKeys int, c *clock, limits ...core.Limit) (*core.Memory, *core.Limiter) {
 	t.Helper()
-	m, err := core.NewMemory(core.MemoryConfig{MaxKeys: maxKeys, Clock: c.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c2 := core.Config{Store: m, Rules: []core.Rule{{Name: "r", Limits: limits}}}
-	return m, newLimiter(t, c2, nil)
+	m, config := core.Must(core.NewMemory(core.MemoryConfig{MaxKeys: maxKeys, Clock: c.Now})), oneRule(limits...)
+	config.Store = m
+	return m, newLimiter(t, config, nil)
 }
 
 // A flood of keys does not grow the store.
@@ -75,7 +72,7 @@ func TestMemoryShrinksWhenItsKeysExpire(t *testing.T) {
 	runtime.KeepAlive(m)
 }
 
-// heap returns the bytes that are in use.
+// heap returns the bytes of the heap that are in use.
 func heap() int64 {
 	runtime.GC()
 	runtime.GC() // what pools have kept

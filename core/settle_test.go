@@ -21,7 +21,7 @@ func TestAdjustSettlesToTheActualCost(t *testing.T) {
 		for _, limits := range [][]core.Limit{{limit}, {limit, core.PerMinute(80)}} {
 			for _, actual := range []int64{0, 1, 10, 30, 100, 150} {
 				c := newClock()
-				l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Limits: limits}}}, c)
+				l := newLimiter(t, oneRule(limits...), c)
 				k := core.Hit{Rule: "r", Key: "k"}
 				d, err := l.Take(t.Context(), 10, k)
 				if err != nil || !d.Allowed {
@@ -45,7 +45,7 @@ func TestAdjustSettlesToTheActualCost(t *testing.T) {
 // More than the quota is a debt: it takes longer to pay off than the quota does.
 func TestADebtIsPaidOffByWaiting(t *testing.T) {
 	c := newClock()
-	l := newLimiter(t, core.Config{Rules: []core.Rule{{Name: "r", Limits: []core.Limit{{Quota: 10, Window: 10 * time.Second, Algorithm: core.TokenBucket}}}}}, c)
+	l := newLimiter(t, oneRule(bucket(10, 10*time.Second)...), c)
 	k := core.Hit{Rule: "r", Key: "k"}
 	d, _ := l.Take(t.Context(), 1, k)
 	if err := l.Adjust(t.Context(), d, 15); err != nil {

@@ -167,7 +167,7 @@ func runModel(t *testing.T, draw *rand.Rand, limit core.Limit, maxWait time.Dura
 func (m *waitModel) check(t *testing.T, limit core.Limit, maxWait time.Duration, key string) {
 	t.Helper()
 	clock := &clock{now: m.begun}
-	config := core.Config{Rules: []core.Rule{{Name: "r", Limits: []core.Limit{limit}}}}
+	config := oneRule(limit)
 	config.Store = core.Must(core.NewMemory(core.MemoryConfig{Clock: clock.Now}))
 	l, err := core.New(config)
 	if err != nil {
