@@ -84,7 +84,7 @@ func checkCommand() *cobra.Command {
 					if len(warnings) > 0 {
 						found = "no errors, " + plural(len(warnings), "warning", "warnings")
 					}
-					_, err := fmt.Fprintf(c.OutOrStdout(), "%s: %s, %s\n", report.Plain(file), plural(len(set.Policies()), "policy", "policies"), found)
+					err := printFine(c.OutOrStdout(), fmt.Sprintf("%s: %s, %s", report.Plain(file), plural(len(set.Policies()), "policy", "policies"), found))
 					if strict && len(warnings) > 0 {
 						err = errors.Join(err, fmt.Errorf("%s: %s: --strict treats warnings as errors", file, plural(len(warnings), "warning", "warnings")))
 					}

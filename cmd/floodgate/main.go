@@ -93,7 +93,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) 
 		return exitUsage
 	case len(policy.Errors(err)) > 0:
 		for _, e := range policy.Errors(err) {
-			_, _ = fmt.Fprintln(errs, report.Lines(e.Error()))
+			printMistake(errs, e)
 		}
 	default:
 		_, _ = fmt.Fprintln(errs, report.Lines("floodgate: "+err.Error()))

@@ -72,6 +72,20 @@ policies:
     deny: [203.0.113.0/24]
 `
 
+// A person sees the line of a mistake with a caret, in colours.
+func TestCheckForAPerson(t *testing.T) {
+	good, bad := file(t, "good.yaml", limits), file(t, "bad.yaml", "policies:\n  - name: a b\n    limits: 1/m\n")
+	t.Setenv("CLICOLOR_FORCE", "1")
+	out, errs := expect(t, 1, "", "check", good, bad)
+	if !strings.Contains(out, green+"✓ "+plain+good) || !strings.HasPrefix(errs, red+"✗ "+plain+bad+":2:11: ") || !strings.HasSuffix(errs, "\n      - name: a b\n              ^"+plain+"\n") {
+		t.Errorf("%s%q", out, errs)
+	}
+	t.Setenv("NO_COLOR", "1")
+	if out, errs := expect(t, 1, "", "check", good, bad); strings.Contains(out+errs, "\x1b") || strings.Count(errs, "\n") != 1 {
+		t.Errorf("with NO_COLOR: %s%s", out, errs)
+	}
+}
+
 func TestCheck(t *testing.T) {
 	good, bad, worse := file(t, "good.yaml", limits), file(t, "bad.yaml", "policies:\n  - name: a b\n    limits: 1/x\n"), file(t, "worse.yaml", "\x1b")
 	out, _ := expect(t, 0, "", "check", good)
