@@ -169,13 +169,13 @@ func TestTimesWithFractions(t *testing.T) {
 // Every policy that is for a request counts it once, and one with a burst is
 // tried with other bursts too.
 func TestSeveralPoliciesCountAndAreSweptOnce(t *testing.T) {
-	c := config("policies: [{name: a, limits: 100/h}, {name: b, limits: 10/h token_bucket burst=4}]")
+	c := config("policies: [{name: a, limits: 100/h}, {name: b, limits: 10/h token_bucket burst=4}, {name: c, limits: 0/h, dry-run: true}]")
 	c.Sweep = true
 	f := run(t, c, strings.Repeat(line(0, "a", "GET /"), 10))
 	// The last six were denied by b, and charged to neither.
 	for _, s := range f.Sweeps {
 		for _, p := range s.Points {
-			want := map[string]map[float64]int64{"a": {1: 0, 0.1: 0}, "b": {1: 6, 0.5: 8, 2: 2}}[s.Policy]
+			want := map[string]map[float64]int64{"a": {1: 0, 0.1: 0}, "b": {1: 6, 0.5: 8, 2: 2}, "c": {1: 10, 0.1: 10, 10: 10}}[s.Policy]
 			if n, known := want[p.Factor]; known && p.Denied != n {
 				t.Errorf("%s × %g: %d denied, want %d", s.Policy, p.Factor, p.Denied, n)
 			}
