@@ -5,7 +5,6 @@ package file
 
 import (
 	"net/netip"
-	"strings"
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/keyfuncs"
@@ -70,7 +69,7 @@ func (r *reader) file(v value) {
 	m, ok := r.fields(v, "a mapping with the field policies",
 		field{"name", into(&f.Name, r.name)},
 		field{"client-ip", r.clientIP},
-		field{"trusted-headers", into(&f.Sources.Trusted, list(r, 100, "a list of names of headers", r.headerName, strings.ToLower))},
+		field{"trusted-headers", into(&f.Sources.Trusted, list(r, 100, "a list of names of headers", r.headerName))},
 		field{"store", into(&f.Store, r.store)},
 		field{"local", into(&f.Local, r.local)},
 		field{"policies", func(v value) { policies = v }},
@@ -84,7 +83,7 @@ func (r *reader) file(v value) {
 	}
 	// Policies are read last: their expressions are compiled for the client's address, and
 	// they count in the store, wherever these stand in the file.
-	all, _ := list(r, maxPolicies, "a list of policies", r.policy, nil)(policies)
+	all, _ := list(r, maxPolicies, "a list of policies", r.policy)(policies)
 	for _, p := range all {
 		if p.Name != "" {
 			f.Policies = append(f.Policies, p)

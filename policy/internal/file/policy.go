@@ -174,8 +174,8 @@ func (r *reader) cost(v value) (*expression.Expression, bool) {
 
 func (r *reader) match(v value) (m Match, ok bool) {
 	_, ok = r.fields(v, "a mapping with methods, paths and when",
-		field{"methods", into(&m.Methods, list(r, 50, "a list of methods such as GET", r.method, func(s string) string { return s }))},
-		field{"paths", into(&m.Paths, list(r, 1000, "a list of paths such as /users/*", r.path, nil))},
+		field{"methods", into(&m.Methods, list(r, 50, "a list of methods such as GET", r.method))},
+		field{"paths", into(&m.Paths, list(r, 1000, "a list of paths such as /users/*", r.path))},
 		field{"when", into(&m.When, r.expression("an expression that is true or false", expression.Bool))},
 	)
 	return m, ok

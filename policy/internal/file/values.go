@@ -286,22 +286,14 @@ func (r *reader) items(v value, most int, want string, alone bool) []value {
 	return values
 }
 
-// list returns what reads a list. If key is not nil, no two values may have the same key.
-func list[V any](r *reader, most int, want string, read func(value) (V, bool), key func(V) string) func(value) ([]V, bool) {
+// list returns what reads a list.
+func list[V any](r *reader, most int, want string, read func(value) (V, bool)) func(value) ([]V, bool) {
 	return func(v value) (all []V, ok bool) {
-		seen, before := map[string]bool{}, len(r.errs)
+		before := len(r.errs)
 		for _, item := range r.items(v, most, want, false) {
-			got, ok := read(item)
-			if !ok {
-				continue
+			if got, ok := read(item); ok {
+				all = append(all, got)
 			}
-			if key != nil {
-				if seen[key(got)] {
-					r.bad(item, key(got)+": stands twice", "")
-				}
-				seen[key(got)] = true
-			}
-			all = append(all, got)
 		}
 		return all, len(r.errs) == before
 	}
@@ -353,5 +345,5 @@ func (r *reader) prefixes(v value) ([]netip.Prefix, bool) {
 			r.bad(v, err.Error(), "")
 		}
 		return p, err == nil
-	}, netip.Prefix.String)(v)
+	})(v)
 }
