@@ -245,40 +245,21 @@ func fields(h http.Header) string {
 // any other: a denied address is told so, whatever else denies it. What is at fault
 // with a request is said if no limit denies it and nothing else fails.
 func TestWhichOfDifferentDenialsDecides(t *testing.T) {
-	const (
-		first  = "{name: first, limits: 0/m aligned, on-denied: {status: 501}}"
-		second = "{name: second, limits: 0/m aligned, on-denied: {status: 502}}"
-		over   = "{name: over, limits: 1/m fixed_window, cost: '2', on-denied: {status: 503}}"
-		listed = "{name: listed, limits: 5/m, deny: [192.0.2.0/24]}"
-		used   = "{name: used, limits: 1/h, on-denied: {status: 504}}"
-		fault  = "{name: fault, key: 'query[\"k\"]', missing: reject, limits: 9/m}"
-		fails  = "{name: fails, tiers: {default: 9/m}}"
-	)
-	for _, c := range []struct {
-		policies []string
-		want     int
+	for first, c := range map[string]struct {
+		second string
+		status int
 	}{
-		{[]string{first, second}, 501},
-		{[]string{second, first}, 502},
-		{[]string{used, first}, 501},
-		{[]string{first, used}, 501},
-		{[]string{used, listed}, 403},
-		{[]string{listed, used}, 403},
-		{[]string{used, over}, 503},
-		{[]string{over, used}, 503},
-		{[]string{used, fault}, 504},
-		{[]string{fault, used}, 504},
-		{[]string{fault, fails}, 503},
-		{[]string{fails, fault}, 503},
+		"limits: 0/m aligned, on-denied: {status: 501}":                           {"limits: 0/m aligned, on-denied: {status: 502}", 501},
+		"limits: 0/h, on-denied: {status: 504}":                                   {"limits: 5/m, deny: [192.0.2.0/24]", 403},
+		"limits: 1/m fixed_window, cost: '2', on-denied: {status: 505}":           {"limits: 5/m, only: [10.0.0.0/8]", 403},
+		"limits: 0/h, key: method, on-denied: {status: 506}":                      {`key: 'query["k"]', missing: reject, limits: 9/m`, 506},
+		`key: 'query["k"]', missing: reject, limits: 9/m`:                         {"tiers: {default: 9/m}", 503},
+		"limits: 9/m, match: {methods: [GET]}, key: ip, on-denied: {status: 507}": {`key: 'query["k"]', missing: reject, limits: 9/m`, 400},
 	} {
-		s := newSite(t, "policies: ["+strings.Join(c.policies, ", ")+"]", policy.WithTier(func(core.Request) (string, error) { return "", context.DeadlineExceeded }))
-		if s.set.PolicyOf("used") != "" {
-			if _, err := s.set.Limiter().Take(t.Context(), 1, core.Hit{Rule: "used"}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if w := s.send("GET", "/"); w.Code != c.want {
-			t.Errorf("%v: %d, want %d", c.policies, w.Code, c.want)
+		s := newSite(t, "policies: [{name: a, "+first+"}, {name: b, "+c.second+"}]", policy.WithTier(func(core.Request) (string, error) { return "", context.DeadlineExceeded }))
+		s.expect(c.status, "GET", "/")
+		if c.status != 501 {
+			newSite(t, "policies: [{name: b, "+c.second+"}, {name: a, "+first+"}]", policy.WithTier(func(core.Request) (string, error) { return "", context.DeadlineExceeded })).expect(c.status, "GET", "/")
 		}
 	}
 }
