@@ -285,10 +285,7 @@ func (p *enforcedPolicy) coreRules() []core.Rule {
 func (p *enforcedPolicy) coreRule(name string, limits []core.Limit, key core.KeyFunc) core.Rule {
 	rule := core.Rule{Name: name, Limits: limits, Key: key, MaxWait: p.wait}
 	if p.Quotas != nil || p.options.quota != nil {
-		rule.Quota = func(r core.Request, l core.Limit) (int64, error) {
-			q, _, err := p.quotaOf(r, name, &l)
-			return q, err
-		}
+		rule.Quota = func(r core.Request, l core.Limit) (int64, error) { return p.quotaOf(r, name, l) }
 	}
 	return rule
 }
@@ -357,27 +354,26 @@ func (p *enforcedPolicy) identify(dst []byte, r core.Request) ([]byte, error) {
 }
 
 // quotaOf returns the quota of a request for a limit of a rule of the limiter: that of
-// the key in the file, else that of the program, else the limit's own. from says
-// which; it is "" for the limit's own.
-func (p *enforcedPolicy) quotaOf(r core.Request, name string, l *core.Limit) (q int64, from string, err error) {
+// the key in the file, else that of the program, else the limit's own.
+func (p *enforcedPolicy) quotaOf(r core.Request, name string, l core.Limit) (int64, error) {
 	if p.Quotas != nil {
 		var room [64]byte
 		key, err := p.identify(room[:0], r)
 		if err != nil {
-			return 0, "", err
+			return 0, err
 		}
 		if own, has := p.Quotas[string(key)]; has {
-			if q, found := own.Of(l); found {
-				return q, "the field quotas", nil
+			if q, found := own.Of(&l); found {
+				return q, nil
 			}
 		}
 	}
 	if p.options.quota != nil {
-		if q, found, err := p.options.quota(r, name, *l); err != nil || found {
-			return q, "the program", err
+		if q, found, err := p.options.quota(r, name, l); err != nil || found {
+			return q, err
 		}
 	}
-	return l.Quota, "", nil
+	return l.Quota, nil
 }
 
 // hooks are the hooks of a file's limiters.

@@ -30,9 +30,6 @@ type Explanation struct {
 	// Limits are the limits that apply to the key, with the quotas of the request. There
 	// are none if the tier is unlimited.
 	Limits []core.Limit
-	// QuotasFrom says what has set the quotas if they are not those in limits: the field
-	// quotas or the program.
-	QuotasFrom string
 	// InFlight is the most requests of the key that run at a time; nil: any number.
 	InFlight *int64
 }
@@ -85,17 +82,14 @@ func (p *enforcedPolicy) explain(q *request, e *Explanation) error {
 	limits = slices.Clone(limits)
 	for i := range limits {
 		l := &limits[i]
-		quota, from, err := p.quotaOf(q, rule, l)
+		quota, err := p.quotaOf(q, rule, *l)
 		if err != nil {
 			return err
-		}
-		if from == "" {
-			continue
 		}
 		if l.Burst > 0 && l.Quota > 0 && quota != core.Unlimited {
 			l.Burst = max(1, l.Burst*quota/l.Quota) // below 2^62
 		}
-		l.Quota, e.QuotasFrom = quota, from
+		l.Quota = quota
 	}
 	e.Key, e.Limits = string(key), limits
 	return nil

@@ -149,11 +149,11 @@ func writeExplanation(w io.Writer, policies []policy.Policy, all []policy.Explan
 			key = "one counter for all requests without a key"
 		}
 		fmt.Fprintf(&b, "  %s\n", key)
-		if p.QuotasFrom != "" {
-			fmt.Fprintf(&b, "    quotas of this key, from %s:\n", p.QuotasFrom)
-		}
 		for _, l := range p.Limits {
 			fmt.Fprintf(&b, "    %s\n", limitText(l))
+		}
+		if p.InFlight != nil {
+			fmt.Fprintf(&b, "    %d at a time\n", *p.InFlight)
 		}
 	}
 	_, err := io.WriteString(w, b.String())

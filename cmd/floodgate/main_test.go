@@ -236,14 +236,14 @@ func TestImport(t *testing.T) {
 	expect(t, exitFailed, "", "import", path+".none")
 }
 
-const withCustomers = "policies: [{name: api, key: user, fallback: ip, limits: [3/m fixed_window, 9/h], quotas: {ann: 4/m, '?:10.0.0.1': unlimited, '?:203.0.113.1': 1/m}}]"
+const withCustomers = "policies: [{name: api, key: user, fallback: ip, limits: [3/m fixed_window, 9/h], in-flight: 7, quotas: {ann: 4/m, '?:10.0.0.1': unlimited, '?:203.0.113.1': 1/m}}]"
 
-func TestExplainSaysWhereAQuotaComesFrom(t *testing.T) {
+func TestExplainKnowsTheQuotasOfKeys(t *testing.T) {
 	path := file(t, "p.yaml", withCustomers)
 	for args, want := range map[string]string{
-		"--user ann":      "  key ann\n    quotas of this key, from the field quotas:\n    4 per 1m (fixed_window)\n    9 per 1h\n",
+		"--user ann":      "  key ann\n    4 per 1m (fixed_window)\n    9 per 1h\n    7 at a time\n",
 		"--user eve":      "  key eve\n    3 per 1m (fixed_window)\n",
-		"--from 10.0.0.1": "  key ?:10.0.0.1\n    quotas of this key, from the field quotas:\n    unlimited per 1m (fixed_window)\n",
+		"--from 10.0.0.1": "  key ?:10.0.0.1\n    unlimited per 1m (fixed_window)\n",
 	} {
 		if out, _ := expect(t, 0, "", append([]string{"explain", path}, strings.Fields(args)...)...); !strings.Contains(out, want) {
 			t.Errorf("%s says:\n%s\nwant:\n%s", args, out, want)
