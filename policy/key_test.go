@@ -25,7 +25,7 @@ policies:
 	for routed, want := range map[bool]string{true: "200 429 200 429 ", false: "200 429 429 429 "} {
 		var log bytes.Buffer
 		s := newSite(t, file, policy.Log(slog.New(slog.NewTextHandler(&log, nil))))
-		limited, handler := httplimit.Middleware(s.set), http.Handler(http.NotFoundHandler())
+		limited, handler := httplimit.Middleware(s.set), http.NotFoundHandler()
 		mux := http.NewServeMux()
 		if s.handler = mux; routed {
 			handler = limited(handler)
