@@ -132,11 +132,11 @@ type Config struct {
 	// happens. There is no event for an attempt that the guard answers with 400 or 503,
 	// or the handler with a 5xx. OnEvent runs in the goroutine of the request.
 	OnEvent func(Event)
-	// Identify puts usernames and addresses into events in place of hashes, and keys into
-	// the Observer's.
+	// Identify puts usernames and addresses into events in place of hashes.
 	Identify bool
 	// Observer is told of every decision of the guard's limits, and of events: see
-	// core.ObserverFuncs. Each attempt is one decision. nil: none.
+	// core.ObserverFuncs. Each attempt is one decision. Its key has the username and the
+	// address, for an observer that asks for keys. nil: none.
 	Observer core.Observer
 	// Log gets the lines of core.Config.Log and resilient.Config.Log, one for each
 	// client whose address could not be remembered, and one if the first 100 attempts

@@ -78,7 +78,8 @@
 //
 // Nothing depends on whether an account exists. A denied response has the time to wait, and
 // not the name of the limit. Events have no username and no address, unless Config.Identify
-// is set. The names of counters in a shared store have hashes, not text.
+// is set. An observer gets them only if it asks for keys. The names of counters in a shared
+// store have hashes, not text.
 //
 // # When the store fails
 //

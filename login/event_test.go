@@ -108,34 +108,32 @@ func (w *watcher) Observe(_ string, rules []core.Rule) core.ObserverFuncs {
 	}
 }
 
-// Each attempt is one decision. Keys need Identify, and are taken apart by keyfuncs.SplitKeys.
+// Each attempt is one decision. Its key is taken apart by keyfuncs.SplitKeys.
 func TestTheObserverIsToldOfEachAttemptOnce(t *testing.T) {
-	for _, identify := range []bool{false, true} {
-		w, events := &watcher{}, map[login.EventKind]int{}
-		s := newSite(t, login.Config{Secrets: [][]byte{secret}, Observer: w, Identify: identify, OnEvent: func(e login.Event) { events[e.Kind]++ }})
-		s.right("192.0.2.7", "alice") // a known address
-		s.wrongs(7, "203.0.113.1", "alice")
-		s.flood(200, "alice")
-		s.wrongs(9, "192.0.2.7", "alice")
-		cookie := s.cookieOf("bob")
-		many(9, func(int) int { return s.serve(with(cookie, "203.0.113.1", "bob"), 401) })
-		s.serve(form("203.0.113.9", ""), 200)
-		s.cancel("203.0.113.8", "carol")
-		stats := s.guard.Stats()
-		if w.counts["within limits"] != int(stats.Allowed) || w.counts["over limit"] != int(stats.Denied) || w.counts["bad request"] != 1 || stats.Allowed+stats.Denied != 227 {
-			t.Errorf("observed %v, Stats %+v", w.counts, stats)
+	w, events := &watcher{}, map[login.EventKind]int{}
+	s := newSite(t, login.Config{Secrets: [][]byte{secret}, Observer: w, OnEvent: func(e login.Event) { events[e.Kind]++ }})
+	s.right("192.0.2.7", "alice") // a known address
+	s.wrongs(7, "203.0.113.1", "alice")
+	s.flood(200, "alice")
+	s.wrongs(9, "192.0.2.7", "alice")
+	cookie := s.cookieOf("bob")
+	many(9, func(int) int { return s.serve(with(cookie, "203.0.113.1", "bob"), 401) })
+	s.serve(form("203.0.113.9", ""), 200)
+	s.cancel("203.0.113.8", "carol")
+	stats := s.guard.Stats()
+	if w.counts["within limits"] != int(stats.Allowed) || w.counts["over limit"] != int(stats.Denied) || w.counts["bad request"] != 1 || stats.Allowed+stats.Denied != 227 {
+		t.Errorf("observed %v, Stats %+v", w.counts, stats)
+	}
+	for kind, n := range events {
+		if w.counts[string(kind)] != n {
+			t.Errorf("reported %v, events %v", w.counts, events)
 		}
-		for kind, n := range events {
-			if w.counts[string(kind)] != n {
-				t.Errorf("reported %v, events %v", w.counts, events)
-			}
-		}
-		if w.counts["suspected"] == 0 || w.counts["canceled"] != 1 || w.denied["address-account"] == 0 || w.denied["account"] == 0 {
-			t.Errorf("reported %v, denied %v", w.counts, w.denied)
-		}
-		if w.keys["address-account: 203.0.113.1 alice"] != identify || w.keys["account: alice"] != identify || !identify && len(w.keys) > 0 {
-			t.Errorf("Identify %v: keys %v", identify, w.keys)
-		}
+	}
+	if w.counts["suspected"] == 0 || w.counts["canceled"] != 1 || w.denied["address-account"] == 0 || w.denied["account"] == 0 {
+		t.Errorf("reported %v, denied %v", w.counts, w.denied)
+	}
+	if !w.keys["address-account: 203.0.113.1 alice"] || !w.keys["account: alice"] {
+		t.Errorf("keys %v", w.keys)
 	}
 }
 

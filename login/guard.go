@@ -39,10 +39,6 @@ func NewGuard(c Config) (*Guard, error) {
 	}
 	g := &Guard{config: c, hashKey: hashKey(c.Secrets), close: closeStore}
 	g.lines = lines{places: int(min(max(c.Failures.Quota, 1), mostPlaces)), all: map[string]*line{}}
-	observer := c.Observer
-	if observer != nil && !c.Identify {
-		observer = withoutKeys{observer}
-	}
 	g.limiter, err = core.New(core.Config{
 		Name:    c.Name,
 		Rules:   g.rules(),
@@ -51,7 +47,7 @@ func NewGuard(c Config) (*Guard, error) {
 		// An attacker who can damage a counter must not get a new quota by that.
 		DenyUnreadable: true,
 		Log:            c.Log,
-		Observer:       observer,
+		Observer:       c.Observer,
 		Hooks:          hooks{guard: g},
 	})
 	if err == nil {
@@ -61,16 +57,6 @@ func NewGuard(c Config) (*Guard, error) {
 		return nil, errors.Join(err, closeStore())
 	}
 	return g, nil
-}
-
-// withoutKeys is an observer that is told no keys.
-type withoutKeys struct{ core.Observer }
-
-// Observe implements core.Observer.
-func (o withoutKeys) Observe(limiter string, rules []core.Rule) core.ObserverFuncs {
-	f := o.Observer.Observe(limiter, rules)
-	f.Keys = false
-	return f
 }
 
 // Close closes the counters that the guard keeps in this process. It does not close

@@ -62,7 +62,7 @@ func run(ctx context.Context, addr string, busy bool, log *slog.Logger, listenin
 		return err
 	}
 	defer func() { err = errors.Join(err, gateway.Close()) }()
-	guard, err := login.NewGuard(login.Config{Field: "username", Identify: true, Log: log, Observer: page})
+	guard, err := login.NewGuard(login.Config{Field: "username", Log: log, Observer: page})
 	if err != nil {
 		return err
 	}
