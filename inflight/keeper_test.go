@@ -101,7 +101,7 @@ func TestAReleaseThatFailsIsRepeated(t *testing.T) {
 	})
 }
 
-// The release of a client that has gone reaches the store.
+// The release of a client that has gone reaches the store at once.
 func TestAReleaseOfAClientThatHasGone(t *testing.T) {
 	m := newMemory()
 	l := newLimiter(t, inflight.Config{Max: 1, Store: m})

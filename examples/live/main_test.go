@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/floodgate-go/floodgate/internal/exampletest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -18,12 +20,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // The page shows the traffic of the program, and an operator on this machine lets a
 // client in.
 func TestTheProgram(t *testing.T) {
-	ctx, stop := context.WithCancel(t.Context())
-	addr, ended := make(chan net.Addr, 1), make(chan error, 1)
-	go func() {
-		ended <- run(ctx, "127.0.0.1:0", true, slog.New(slog.DiscardHandler), func(a net.Addr) { addr <- a })
-	}()
-	base := "http://" + (<-addr).String() + "/admin/limits"
+	base, _ := exampletest.Serve(t, func(ctx context.Context, _ *slog.Logger, listening func(net.Addr)) error {
+		return run(ctx, "127.0.0.1:0", true, slog.New(slog.DiscardHandler), listening)
+	})
+	base += "/admin/limits"
 	client := &http.Client{Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()
 	resp, err := client.Get(base + "?events")
@@ -61,9 +61,5 @@ func TestTheProgram(t *testing.T) {
 		t.Errorf("%v, %v", answer, err)
 	}
 	_ = answer.Body.Close()
-	stop()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
 	_ = resp.Body.Close()
 }

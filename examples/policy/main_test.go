@@ -11,58 +11,20 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/floodgate-go/floodgate/internal/exampletest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// lines is a log that tells each of its lines.
-type lines chan string
-
-func (l lines) Write(p []byte) (int, error) {
-	l <- string(p)
-	return len(p), nil
-}
-
-func (l lines) wait(t *testing.T, text string) {
-	t.Helper()
-	for {
-		select {
-		case line := <-l:
-			if strings.Contains(line, text) {
-				return
-			}
-		case <-time.After(10 * time.Second):
-			t.Fatalf("the log does not say %q", text)
-		}
-	}
-}
-
 // gateway runs the program before a server.
-func gateway(t *testing.T, policies, upstream string) (base string, log lines) {
+func gateway(t *testing.T, policies, upstream string) (base string, log exampletest.Log) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	addr, ended := make(chan net.Addr, 1), make(chan error, 1)
-	log = make(lines, 1000)
-	go func() {
-		ended <- run(ctx, "127.0.0.1:0", policies, upstream, slog.New(slog.NewTextHandler(log, nil)), func(a net.Addr) { addr <- a })
-	}()
-	t.Cleanup(func() {
-		http.DefaultClient.CloseIdleConnections()
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+	return exampletest.Serve(t, func(ctx context.Context, log *slog.Logger, listening func(net.Addr)) error {
+		return run(ctx, "127.0.0.1:0", policies, upstream, log, listening)
 	})
-	select {
-	case a := <-addr:
-		return "http://" + a.String(), log
-	case err := <-ended:
-		t.Fatal(err)
-		return "", nil
-	}
 }
 
 func ask(t *testing.T, method, url string) (*http.Response, string) {
@@ -111,12 +73,12 @@ func TestTheGateway(t *testing.T) {
 			}
 		}
 	}
-	log.wait(t, `rule=by-address method=GET path=/a dry_run=true`)
-	log.wait(t, `rule=by-method method=GET path=/a dry_run=false`)
+	log.Wait(t, `rule=by-address method=GET path=/a dry_run=true`)
+	log.Wait(t, `rule=by-method method=GET path=/a dry_run=false`)
 	if err := os.WriteFile(path, []byte(strings.Replace(string(text), "maximumRequests: 3", "maximumRequests: 1000", 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	log.wait(t, "policy file in force")
+	log.Wait(t, "policy file in force")
 	if resp, _ := ask(t, "GET", base+"/a"); resp.StatusCode != http.StatusOK {
 		t.Errorf("after the change: %d", resp.StatusCode)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
@@ -10,22 +11,17 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/floodgate-go/floodgate/internal/exampletest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // The program serves the page, and its crowd over connections.
 func TestTheProgram(t *testing.T) {
-	ctx, stop := context.WithCancel(t.Context())
-	addr, ended := make(chan net.Addr, 1), make(chan error, 1)
-	go func() { ended <- run(ctx, "127.0.0.1:0", func(a net.Addr) { addr <- a }) }()
-	var base string
-	select {
-	case a := <-addr:
-		base = "http://" + a.String()
-	case err := <-ended:
-		t.Fatal(err)
-	}
+	base, _ := exampletest.Serve(t, func(ctx context.Context, _ *slog.Logger, listening func(net.Addr)) error {
+		return run(ctx, "127.0.0.1:0", listening)
+	})
 	client := &http.Client{Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()
 	for path, kind := range map[string]string{"/": "text/html", "/page.css": "text/css", "/page.js": "text/javascript"} {
@@ -53,9 +49,4 @@ func TestTheProgram(t *testing.T) {
 	if answers[true] != 30 || answers[false] != 0 {
 		t.Errorf("answers: %v", answers)
 	}
-	stop()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
-	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 }

@@ -13,63 +13,28 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/floodgate-go/floodgate/internal/exampletest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// lines is a log that tells each of its lines.
-type lines chan string
-
-func (l lines) Write(p []byte) (int, error) {
-	l <- string(p)
-	return len(p), nil
-}
-
-func (l lines) wait(t *testing.T, text string) {
-	t.Helper()
-	for {
-		select {
-		case line := <-l:
-			if strings.Contains(line, text) {
-				return
-			}
-		case <-time.After(10 * time.Second):
-			t.Fatalf("the log does not say %q", text)
-		}
-	}
-}
-
 // serve runs the program with a copy of its file, which the test may change.
-func serve(t *testing.T) (base, folder string, log lines) {
+func serve(t *testing.T) (base, folder string, log exampletest.Log) {
 	t.Helper()
 	folder = t.TempDir()
 	text, err := os.ReadFile("limits.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(folder, "limits.yaml"), text, 0o600); err != nil {
+	path := filepath.Join(folder, "limits.yaml")
+	if err := os.WriteFile(path, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	addr, ended := make(chan net.Addr, 1), make(chan error, 1)
-	log = make(lines, 1000)
-	go func() {
-		ended <- run(ctx, "127.0.0.1:0", filepath.Join(folder, "limits.yaml"), time.Microsecond, slog.New(slog.NewTextHandler(log, nil)), func(a net.Addr) { addr <- a })
-	}()
-	t.Cleanup(func() {
-		http.DefaultClient.CloseIdleConnections()
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+	base, log = exampletest.Serve(t, func(ctx context.Context, log *slog.Logger, listening func(net.Addr)) error {
+		return run(ctx, "127.0.0.1:0", path, time.Microsecond, log, listening)
 	})
-	select {
-	case a := <-addr:
-		return "http://" + a.String(), folder, log
-	case err := <-ended:
-		t.Fatal(err)
-		return "", "", nil
-	}
+	return base, folder, log
 }
 
 func ask(t *testing.T, base, key, words string) (status int, body string) {
@@ -127,7 +92,7 @@ func TestWordsAreCharged(t *testing.T) {
 	if err := os.WriteFile(path, []byte(changed), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	log.wait(t, "policy file in force")
+	log.Wait(t, "policy file in force")
 	want("trial-11c2", "1", http.StatusOK)
 	want("staff-0001", "1", http.StatusTooManyRequests) // 15000 words are counted, and its plan is gone
 }

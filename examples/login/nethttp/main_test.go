@@ -8,5 +8,7 @@ import (
 )
 
 func TestSite(t *testing.T) {
-	sitetest.Run(t, func(s *site.Site) site.Server { return site.HTTPServer(routes(s)) })
+	serve := func(s *site.Site) site.Server { return site.HTTPServer(routes(s)) }
+	t.Run("memory", func(t *testing.T) { sitetest.Run(t, serve) })
+	sitetest.RunWithStores(t, serve)
 }
