@@ -92,10 +92,9 @@ func punctualOf(c *redis.Client) *punctual {
 // failoverAddr is the address of a client of redis.NewFailoverClient.
 const failoverAddr = "FailoverClient"
 
-// ready reports whether the next command may be sent by it: if no connection is free, one has to
-// be made, which may take longer than a decision, and must not be given up at its end.
+// ready reports whether the next command may be sent by it.
 func (p *punctual) ready(now time.Time) bool {
-	return p != nil && (!p.copied || !p.hooked.Load() && now.UnixMicro() < p.next.Load()) && p.PoolStats().IdleConns > 0
+	return p != nil && (!p.copied || !p.hooked.Load() && now.UnixMicro() < p.next.Load())
 }
 
 // look is called while the application's client writes a command. Once a second, it looks for

@@ -139,16 +139,19 @@ func TestTheDeadlineEndsALoneDecision(t *testing.T) {
 	defer silent.Close() //nolint:errcheck // the test is over
 	end := make(chan struct{})
 	defer close(end)
-	occupy := func(t *testing.T, client *redis.Client) { // the only connection, after a decision on its caller's goroutine
-		b := bind(t, client, hourly, redisstore.Timeout(patience))
-		take(t, b, "k")
-		take(t, b, "another")
+	warm := func(t *testing.T, b core.Counters) { // the last decision is made on its caller's goroutine
+		for range 3 {
+			processtest.WaitFor(t, "a decision", func() bool { return storetest.Do(t.Context(), b, core.OpPeek, one("k", 1, 1)) == nil })
+		}
+	}
+	occupy := func(t *testing.T, client *redis.Client, b core.Counters) { // the only connection
+		warm(t, b)
 		go client.BLPop(context.Background(), 0, t.Name())
 		processtest.WaitFor(t, "the connection to be taken", func() bool { return client.PoolStats().IdleConns == 0 })
 	}
 	for name, c := range map[string]struct {
 		options redis.Options
-		prepare func(*testing.T, *redis.Client)
+		prepare func(t *testing.T, client *redis.Client, b core.Counters)
 		sent    bool
 		charged int64 // afterwards
 	}{
@@ -157,10 +160,10 @@ func TestTheDeadlineEndsALoneDecision(t *testing.T) {
 			<-end
 			return nil, errRefused
 		}}},
-		"the second connection's dialer": {options: redis.Options{Addr: server.Addr, PoolSize: 2, Dialer: dialOnce(end)}, prepare: occupy, charged: 1},
-		"a full pool":                    {options: redis.Options{Addr: server.Addr, PoolSize: 1, PoolTimeout: time.Hour}, prepare: occupy, charged: 1},
-		"a reply that does not come": {options: redis.Options{Addr: proxy.Addr}, sent: true, charged: 2, prepare: func(t *testing.T, client *redis.Client) {
-			take(t, bind(t, client, hourly, redisstore.Timeout(patience)), "k")
+		"the second connection's dialer": {options: redis.Options{Addr: server.Addr, PoolSize: 2, Dialer: dialOnce(end)}, prepare: occupy},
+		"a full pool":                    {options: redis.Options{Addr: server.Addr, PoolSize: 1, PoolTimeout: time.Hour}, prepare: occupy},
+		"a reply that does not come": {options: redis.Options{Addr: proxy.Addr}, sent: true, charged: 1, prepare: func(t *testing.T, _ *redis.Client, b core.Counters) {
+			warm(t, b)
 			proxy.Fail(faultproxy.Swallow, -1)
 		}},
 	} {
@@ -168,10 +171,11 @@ func TestTheDeadlineEndsALoneDecision(t *testing.T) {
 			c.options.ReadTimeout = -1
 			client := redis.NewClient(&c.options)
 			defer client.Close() //nolint:errcheck // the test is over
+			b := bind(t, client, hourly, redisstore.Timeout(100*time.Millisecond))
 			if c.prepare != nil {
-				c.prepare(t, client)
+				c.prepare(t, client, b)
 			}
-			err := storetest.Do(t.Context(), bind(t, client, hourly, redisstore.Timeout(100*time.Millisecond)), core.OpTake, one("k", 1, 1))
+			err := storetest.Do(t.Context(), b, core.OpTake, one("k", 1, 1))
 			var e *redisstore.Error
 			if !errors.As(err, &e) || e.Class != redisstore.ClassTimedOut || e.Unknown != c.sent {
 				t.Errorf("error %v, want a timeout; sent: %v", err, c.sent)

@@ -21,7 +21,7 @@
 //
 // An operation ends within its [Timeout], whatever the client's timeouts, pool and hooks do.
 // If a client hangs up, the charge of its request stays. A decision of a *[redis.Client] that
-// is alone waits for the reply on its caller's goroutine if a connection is free. It then waits
+// is alone waits for the reply on its caller's goroutine. It then waits
 // until the Timeout even if its context is canceled. A hook that is added to a client in use
 // may miss the decisions of the next second. If nothing listens at the address, go-redis dials five
 // times by default, which takes longer than the Timeout: set DialerRetries to 1, as [NewClient] does.

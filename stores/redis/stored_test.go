@@ -203,6 +203,11 @@ func TestForeignValues(t *testing.T) {
 			t.Errorf("%s: allowed %t, %+v, %v", what, batch.Allowed, batch.Items[0].Results, err)
 		}
 		foreign()
+		peek := one("k", 0, f.limits)
+		if err := storetest.Do(t.Context(), f.bound, core.OpPeek, peek); err != nil || !peek.Allowed || peek.Items[0].Results[0].Remaining != 0 {
+			t.Errorf("%s: a peek without cost: %+v, %v", what, peek, err)
+		}
+		f.clock.Advance(time.Second) // the denial begins with the first take
 		begun := f.clock.Now()
 		for range 3 {
 			batch := f.take()
