@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -96,37 +94,6 @@ func left(t testing.TB, l *core.Limiter, key string) int64 {
 	return d.Remaining
 }
 
-// Exactly the quota is allowed, by all instances together.
-func TestFourInstancesAllowExactlyTheQuota(t *testing.T) {
-	addr := memcachedtest.Start(t).Addr
-	for i, l := range []core.Limit{
-		core.PerHour(20),
-		{Quota: 20, Window: time.Hour, Algorithm: core.FixedWindow},
-		{Quota: 20, Window: time.Hour, Algorithm: core.BucketedWindow, Precision: time.Minute},
-		{Quota: 20, Window: time.Hour, Algorithm: core.SlidingLog},
-		{Quota: 20, Window: 100 * time.Hour, Algorithm: core.TokenBucket},
-	} {
-		var allowed atomic.Int64
-		var wg sync.WaitGroup
-		for range 4 {
-			limiter := newLimiter(t, newStore(t, []string{addr}, memcachedstore.Timeout(patience)), fmt.Sprint("exact", i), l)
-			for range 160 {
-				wg.Go(func() {
-					if d, err := take(limiter, "k"); err != nil {
-						t.Error(err)
-					} else if d.Allowed {
-						allowed.Add(1)
-					}
-				})
-			}
-		}
-		wg.Wait()
-		if n := allowed.Load(); n != 20 {
-			t.Errorf("%v: %d of 640 allowed, want 20", l, n)
-		}
-	}
-}
-
 func TestGuarantees(t *testing.T) {
 	t.Parallel()
 	server := memcachedtest.Start(t)
@@ -155,18 +122,6 @@ func TestWrongOptionsAreNamed(t *testing.T) {
 	}
 	if err := newStore(t, []string{memcachedtest.Start(t).Addr}).Ping(t.Context()); err != nil {
 		t.Error(err)
-	}
-}
-
-// Items are kept for two seconds longer than they are needed, and for a minute if
-// the application has the clock: so much shorter is the longest lifetime.
-func TestTheLongestLifetimeDependsOnTheClock(t *testing.T) {
-	const most = 30*24*time.Hour - time.Second
-	if got, want := memcachedstore.LongestLifetime(), most-2*time.Second; got != want {
-		t.Errorf("with memcached's clock %v, want %v", got, want)
-	}
-	if got, want := memcachedstore.LongestLifetime(memcachedstore.Clock(time.Now)), most-time.Minute; got != want {
-		t.Errorf("with a clock %v, want %v", got, want)
 	}
 }
 
@@ -294,57 +249,39 @@ func atoi(s string) (n int) {
 	return n
 }
 
+// memcached keeps an item for 30 days at most, two seconds or, with a clock of the application's, a
+// minute longer than it is needed: a limit that needs more is rejected, also later.
 func TestLimitsOfMoreThanThirtyDays(t *testing.T) {
 	const day = 24 * time.Hour
-	s := newStore(t, []string{"127.0.0.1:1"})
-	for i, l := range []core.Limit{
-		{Quota: 1, Window: 31 * day, Algorithm: core.FixedWindow},
-		{Quota: 1, Window: 30 * day, Algorithm: core.FixedWindow},
-		{Quota: 1, Window: 15 * day},
-		{Quota: 2, Window: 20 * day, Algorithm: core.TokenBucket, Burst: 4},
-		{Quota: 2, Window: day, Algorithm: core.FixedWindow, Lockout: core.Lockout{First: day, Max: 16 * day, Decay: 16 * day}},
-	} {
-		_, err := core.New(core.Config{Name: fmt.Sprint("long", i), Store: s, Rules: []core.Rule{{Name: "r", Limits: []core.Limit{l}}}})
-		if !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), `rule "r", limit "r": Window: `+l.Window.String()) {
-			t.Errorf("%v: %v", l, err)
+	for slack, opts := range map[time.Duration][]memcachedstore.Option{2 * time.Second: {nil}, time.Minute: {memcachedstore.Clock(time.Now)}} {
+		if got, want := memcachedstore.LongestLifetime(opts...), 30*day-slack-time.Second; got != want {
+			t.Errorf("the longest lifetime is %v, want %v", got, want)
 		}
 	}
-	newLimiter(t, s, "short", core.Limit{Quota: 1, Window: 29 * day, Algorithm: core.FixedWindow}, core.Limit{Quota: 1, Window: 14 * day})
-}
-
-// A limiter is not reconfigured to a limit that memcached cannot hold.
-func TestAReconfigureToMoreThanThirtyDays(t *testing.T) {
-	const day = 24 * time.Hour
 	fixed := func(window time.Duration) core.Limit {
 		return core.Limit{Quota: 3, Window: window, Algorithm: core.FixedWindow}
 	}
-	l := newLimiter(t, newStore(t, []string{memcachedtest.Start(t).Addr}), "reconfigured", fixed(day))
-	for window, fits := range map[time.Duration]bool{
-		29 * day: true, memcachedstore.LongestLifetime(): true,
-		memcachedstore.LongestLifetime() + time.Millisecond: false, 30 * day: false, 366 * day: false,
+	s := newStore(t, []string{memcachedtest.Start(t).Addr})
+	changed := newLimiter(t, s, "changed", fixed(day))
+	for i, c := range []struct {
+		limit core.Limit
+		fits  bool
+	}{
+		{fixed(29 * day), true}, {core.Limit{Quota: 1, Window: 14 * day}, true}, {fixed(memcachedstore.LongestLifetime()), true},
+		{fixed(memcachedstore.LongestLifetime() + time.Millisecond), false}, {fixed(30 * day), false}, {core.Limit{Quota: 1, Window: 15 * day}, false},
+		{core.Limit{Quota: 2, Window: 20 * day, Algorithm: core.TokenBucket, Burst: 4}, false},
+		{core.Limit{Quota: 2, Window: day, Algorithm: core.FixedWindow, Lockout: core.Lockout{First: day, Max: 16 * day, Decay: 16 * day}}, false},
 	} {
-		err := l.Reconfigure(core.Config{Rules: []core.Rule{{Name: "r", Limits: []core.Limit{fixed(window)}}}})
-		if fits && err != nil || !fits && (!errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), "Window: "+window.String())) {
-			t.Errorf("to %v: %v", window, err)
-		}
-	}
-	if d, err := take(l, "k"); err != nil || !d.Allowed || d.ResetAfter > 30*day {
-		t.Errorf("after it: %v, %v", d, err)
-	}
-}
-
-func TestKeysThatMemcachedRefuses(t *testing.T) {
-	l := newLimiter(t, newStore(t, []string{memcachedtest.Start(t).Addr}), "keys", core.PerHour(2))
-	for _, key := range []string{"", "a b", "a\r\nset x 0 0 1\r\n1", "\t", "\x00", "\x7f", strings.Repeat("x", 251), strings.Repeat("x", 10_000)} {
-		for i := range 3 {
-			d, err := take(l, key)
-			if err != nil || d.Allowed != (i < 2) {
-				t.Errorf("%.20q, take %d: %v, %v", key, i, d, err)
-			}
-			if name := d.StoredKey(); len(name) > 200 || strings.ContainsAny(name, " \r\n\t\x00") {
-				t.Errorf("stored as %q", name)
+		rules := []core.Rule{{Name: "r", Limits: []core.Limit{c.limit}}}
+		_, opened := core.New(core.Config{Name: fmt.Sprint("long", i), Store: s, Rules: rules})
+		for _, err := range []error{opened, changed.Reconfigure(core.Config{Rules: rules})} {
+			if (err == nil) != c.fits || err != nil && (!errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), `rule "r", limit "r": Window: `+c.limit.Window.String())) {
+				t.Errorf("%v: %v", c.limit, err)
 			}
 		}
+	}
+	if d, err := take(changed, "k"); err != nil || !d.Allowed {
+		t.Errorf("after the last change: %v, %v", d, err)
 	}
 }
 

@@ -320,37 +320,3 @@ func TestLostRepliesDoNotHoldUpACrowd(t *testing.T) {
 		t.Errorf("%d of %d decided after %d lost replies, want all but 64 for each", decided.Load(), crowd, lost)
 	}
 }
-
-// Two keys need two commands. A caller who hangs up between them is charged for both.
-func TestWhoHangsUpIsChargedForKeysOfSeveralServers(t *testing.T) {
-	t.Parallel()
-	cluster, client := newCluster(t)
-	b := bind(t, client, hourly, redisstore.Timeout(patience))
-	keys := keysOn(cluster, bindName(t))
-	for n := range 10 {
-		batch := several(keys)
-		ctx, cancel := context.WithCancel(t.Context())
-		if n%2 == 0 {
-			cancel()
-		} else {
-			time.AfterFunc(time.Duration(n)*100*time.Microsecond, cancel)
-		}
-		if err := storetest.Do(ctx, b, core.OpTake, batch); err != nil && !errors.Is(err, context.Canceled) {
-			t.Error(err)
-		}
-		cancel()
-	}
-	for _, key := range keys {
-		processtest.WaitFor(t, "the charges of "+key, func() bool { return charged(t, b, key) == 10 })
-	}
-	// Of a denied one, nothing stays charged on any server.
-	batch := several(append([]string{"fresh"}, keys...))
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	if err := storetest.Do(ctx, b, core.OpTake, batch); err != nil || batch.Allowed || batch.Items[1].Results[0].Allowed || batch.Items[1].Results[0].RetryAfter == 0 {
-		t.Errorf("error %v, results %+v, want a denial", err, batch.Items)
-	}
-	if got := charged(t, b, "fresh"); got != 0 {
-		t.Errorf("%d charged by a denied take", got)
-	}
-}

@@ -45,10 +45,6 @@ func TestFaultsBetweenAcquireRenewAndRelease(t *testing.T) {
 	addr := redistest.Start(t).Addr
 	for name, test := range map[string]func(s *setup){
 		"the reply to an acquire is lost":  (*setup).acquireIsLost,
-		"an acquire arrives late":          (*setup).acquireIsLate,
-		"the reply to a release is lost":   (*setup).releaseIsLost,
-		"no release arrives":               (*setup).releaseNeverArrives,
-		"a release arrives late":           (*setup).releaseIsLate,
 		"the replies to renewals are lost": (*setup).renewalsAreLost,
 		"closed while a renewal hangs":     (*setup).closedWhileRenewing,
 		"all of that beside many requests": (*setup).soak,
@@ -146,82 +142,6 @@ func (s *setup) acquireIsLost() {
 			s.heal()
 		}
 	})
-}
-
-// The acquire comes when the program has given up, and perhaps after the release. It holds a slot for
-// a lease at most.
-func (s *setup) acquireIsLate() {
-	s.proxy.Stall()
-	if _, _, err := s.troubled.Acquire(context.Background(), user); err == nil {
-		s.Fatal("no error")
-	}
-	s.proxy.Release()
-	s.allFree("the slot to be free")
-}
-
-func (s *setup) releaseIsLost() {
-	eachFault(func(fault faultproxy.Fault) {
-		release, _ := s.acquire(s.troubled)
-		s.proxy.Fail(fault, -1)
-		release()
-		s.heal()
-		s.allFree("the slot to be free")
-	})
-}
-
-// The slot is free after a lease, and not before.
-func (s *setup) releaseNeverArrives() {
-	began := time.Now()
-	release, _ := s.acquire(s.troubled)
-	s.proxy.Stall()
-	release()
-	for n := s.left(); n != slots; n = s.left() {
-		if n != slots-1 && n != -1 {
-			s.Fatalf("%d left", n)
-		}
-	}
-	if took := time.Since(began); took < lease-lease/10 {
-		s.Errorf("the slot is free after %v: it was never released", took)
-	}
-	s.proxy.CutAll() // what waits never arrives
-}
-
-// A release that comes when the lease is over ends no lease of others, which have the slots by then.
-func (s *setup) releaseIsLate() {
-	var late, others []func()
-	for range slots {
-		release, ok := s.acquire(s.troubled)
-		if !ok {
-			s.Fatal("denied")
-		}
-		late = append(late, release)
-	}
-	if _, ok := s.acquire(s.direct); ok {
-		s.Fatal("a slot too many")
-	}
-	s.proxy.Stall()
-	for _, release := range late {
-		release()
-	}
-	s.allFree("the leases to lapse")
-	for range slots {
-		release, ok := s.acquire(s.direct)
-		if !ok {
-			s.Fatal("denied")
-		}
-		others = append(others, release)
-	}
-	s.proxy.Release()
-	for range 20 { // what was late arrives
-		if _, ok := s.acquire(s.direct); ok {
-			s.Fatal("somebody else's slot was freed")
-		}
-		<-time.After(lease / 50)
-	}
-	for _, release := range others {
-		release()
-	}
-	s.allFree("all slots to be free")
 }
 
 // A slot whose renewals are troubled, for less than a lease at a time, is held all the same.

@@ -272,43 +272,6 @@ func TestThroughInTheNextWindow(t *testing.T) {
 	}
 }
 
-// A node that has never used a key resets it: the nodes that count for it allow
-// it again after their next exchange.
-func TestResetByANodeThatHasNotUsedTheKey(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newShared()
-		_, limiters := newNodes(t, b, 3, synced.Config{Interval: time.Second}, aligned(20, day))
-		for range 10 {
-			take(t, limiters[0], "k")
-			take(t, limiters[1], "k")
-		}
-		time.Sleep(3 * time.Second)
-		for i := range 2 {
-			if got := left(t, limiters[i], "k"); got != 0 {
-				t.Fatalf("node %d has %d left", i, got)
-			}
-		}
-		hit := core.Hit{Rule: "r", Key: "k"}
-		if err := limiters[2].Reset(t.Context(), hit); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(3 * time.Second)
-		for i, l := range limiters {
-			if got := left(t, l, "k"); got != 20 {
-				t.Errorf("node %d has %d left of 20 after the reset", i, got)
-			}
-		}
-		if got := b.total(); got != 0 {
-			t.Errorf("the backend has %d hits", got)
-		}
-		b.set(func(b *shared) { b.down = true })
-		if err := limiters[2].Reset(t.Context(), hit); !errors.Is(err, errDown) {
-			t.Errorf("while the backend is down: %v", err)
-		}
-		b.set(func(b *shared) { b.down = false })
-	})
-}
-
 // Processes that reset a key at the same moment, or refund what another one resets, give
 // the same hits back. No counter falls below 0 for that: afterwards the key has its quota,
 // and no hit more.
