@@ -188,8 +188,8 @@ for _ = 1, decisions do
         local kind = identity % 256
         local window, aligned = (identity - kind) / 256, kind % 2 == 1
         local algorithm = (aligned and kind - 1 or kind) / 2
-        local t, a, b, q, r, rate, over, kept, m -- the state, in those that the algorithm's file names
-        local x, y, z -- numbers of the limit, which the algorithm's file explains
+        local t, a, b, q, r, rate, over, m -- the state, in those that the algorithm's file names
+        local x, y -- numbers of the limit, which the algorithm's file explains
         --[none]
 
         -- A rule's states are mostly in the order of its limits, and nothing else.

@@ -28,7 +28,6 @@ if good then
   good = at_rate >= 1 and at_rate <= MOST and fraction < at_rate
   if good and (time > now or time == now and fraction > 0) then
     q, r, rate, over = time - now, fraction, at_rate, owes_over
-    if quota == 0 then kept = sub(v, state, state + 14) end
     -- More than a charge leaves, and what a window pays off, can only be owed to a
     -- clock that has been set back. The quota may have been raised since the charge.
     if q >= window and quota > 0 then
@@ -66,7 +65,7 @@ end
 -- A debt is paid off in the order in which it was made: of this charge nothing is owed any
 -- more once all that was owed then has been paid.
 local owed = at + reset - now
-if owed > 0 and not kept then
+if owed > 0 and quota > 0 then
   local less_q, less_r = muldiv(window, cost, rate)
   if above(less_q, less_r, owed, 0) then less_q, less_r = owed, 0 end
   if above(less_q, less_r, q, r) then less_q, less_r = q, r end
@@ -75,7 +74,7 @@ if owed > 0 and not kept then
   over = above(q, r, muldiv(window, burst_at(rate, x, y), rate))
 end
 --[grant]
-if not kept then
+if quota > 0 then
   local less_q, less_r = muldiv(window, given, rate)
   if above(less_q, less_r, q, r) then less_q, less_r = q, r end
   q, r = q - less_q, r - less_r
@@ -85,9 +84,5 @@ end
 --[dump]
 if q > 0 or r > 0 then
   expiry = now + q + 1
-  if kept then
-    record = pack('<I3i7I7', 29, expiry, identity) .. kept
-  else
-    record = pack('<I3i7I7i7I4I4', 29, expiry, identity, now + q, over and r + MOST + 1 or r, rate)
-  end
+  record = pack('<I3i7I7i7I4I4', 29, expiry, identity, now + q, over and r + MOST + 1 or r, rate)
 end
