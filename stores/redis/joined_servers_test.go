@@ -227,7 +227,7 @@ func TestASlowKeyStarvesNobody(t *testing.T) {
 func TestAFailoverUnderLoad(t *testing.T) {
 	t.Parallel()
 	f := redistest.StartFailover(t)
-	client := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: f.Name, SentinelAddrs: []string{f.Sentinel.Addr}})
+	client := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: f.Name, SentinelAddrs: []string{f.Sentinel.Addr}, DialerRetries: 1})
 	t.Cleanup(func() { _ = client.Close() })
 	b := bind(t, client, daily, redisstore.Timeout(300*time.Millisecond))
 	processtest.WaitFor(t, "the primary", func() bool { return storetest.Do(t.Context(), b, core.OpTake, one("before", 4, 1)) == nil })
