@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/hooktest"
 )
 
 // A request whose context ends before a response is begun did not succeed,
@@ -54,11 +55,11 @@ func clientsThatGo(t *testing.T, a Adapter) {
 		for _, protocol := range []string{"HTTP/1", "HTTP/2"} {
 			t.Run(fmt.Sprintf("%s: the client goes, and the handler %s", protocol, row.name), func(t *testing.T) {
 				mustFit(t, a, row.outside, row.inside)
-				w := newWatched(t)
+				w := hooktest.Watch()
 				h, entered := gone(row.then)
 				app := App{Limits: []Limit{{Checker: w}}, Outside: row.outside, Inside: row.inside, Routes: []Route{{Method: http.MethodPost, Pattern: "/", Handler: h}}}
 				leave(t, a, protocol, app, entered)
-				if o := w.next(t); !o.Canceled || o.Status != core.StatusCanceled || o.Panicked {
+				if o := w.Next(t); !o.Canceled || o.Status != core.StatusCanceled || o.Panicked {
 					t.Errorf("the limiter learnt %+v", o)
 				}
 			})
@@ -67,7 +68,7 @@ func clientsThatGo(t *testing.T, a Adapter) {
 
 	t.Run("a response that was begun before the client went is what it was", func(t *testing.T) {
 		for _, protocol := range []string{"HTTP/1", "HTTP/2"} {
-			w := newWatched(t)
+			w := hooktest.Watch()
 			begun := make(chan struct{})
 			app := App{Limits: []Limit{{Checker: w}}, Routes: []Route{{Method: http.MethodPost, Pattern: "/", Handler: func(c Context) error {
 				parts := 0
@@ -81,7 +82,7 @@ func clientsThatGo(t *testing.T, a Adapter) {
 				})
 			}}}}
 			leave(t, a, protocol, app, begun)
-			if o := w.next(t); o.Canceled || o.Status != http.StatusOK {
+			if o := w.Next(t); o.Canceled || o.Status != http.StatusOK {
 				t.Errorf("%s: the limiter learnt %+v", protocol, o)
 			}
 		}
@@ -134,9 +135,9 @@ func leave(t *testing.T, a Adapter, protocol string, app App, begun <-chan struc
 
 func deadlines(t *testing.T, a Adapter) {
 	send := func(t *testing.T, h Handler, outside, inside []Middleware) (int, core.Outcome) {
-		w := newWatched(t)
+		w := hooktest.Watch()
 		c := direct(t, a.Serve(t, App{Limits: []Limit{{Checker: w}}, Outside: outside, Inside: inside, Routes: []Route{{Method: http.MethodGet, Pattern: "/", Handler: h}}}))
-		return c.get("/").status, w.next(t)
+		return c.get("/").status, w.Next(t)
 	}
 	for _, m := range []Middleware{Deadline, Timeout} {
 		t.Run(fmt.Sprintf("a %s outside passes", m), func(t *testing.T) {

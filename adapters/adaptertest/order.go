@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/floodgate-go/floodgate/internal/hooktest"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
@@ -38,7 +39,7 @@ func order(t *testing.T, a Adapter) {
 		})
 
 		t.Run("a panic with recovery "+where, func(t *testing.T) {
-			w := newWatched(t)
+			w := hooktest.Watch()
 			app := App{Limits: []Limit{{Checker: w}}, Routes: []Route{
 				{Method: http.MethodGet, Pattern: "/", Handler: func(Context) error { panic("ordinary") }},
 			}}
@@ -47,7 +48,7 @@ func order(t *testing.T, a Adapter) {
 				t.Errorf("the client saw %d", got)
 			}
 			// What recovers behind the limiter leaves nothing but a status.
-			if o := w.next(t); o.Status != http.StatusInternalServerError || o.Panicked != outside {
+			if o := w.Next(t); o.Status != http.StatusInternalServerError || o.Panicked != outside {
 				t.Errorf("the limiter learnt %+v", o)
 			}
 		})

@@ -6,42 +6,10 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
-
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/hooktest"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
-
-// watched is a limiter that gives every request back, and tells what became of
-// each.
-type watched struct {
-	*core.Limiter
-	done chan core.Outcome
-}
-
-func newWatched(t *testing.T) *watched {
-	w := &watched{done: make(chan core.Outcome, 100)}
-	w.Limiter = limiter(t, core.Config{Rules: []core.Rule{{
-		Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(100)},
-		Counts: func(_ core.Request, o core.Outcome) bool {
-			o.Header = nil // not to be used later
-			w.done <- o
-			return false
-		},
-	}}})
-	return w
-}
-
-func (w *watched) next(t *testing.T) core.Outcome {
-	t.Helper()
-	select {
-	case o := <-w.done:
-		return o
-	case <-time.After(timeout):
-		t.Fatal("the limiter was not told the outcome")
-		return core.Outcome{}
-	}
-}
 
 func outcomes(t *testing.T, a Adapter) {
 	for _, row := range []struct {
@@ -84,13 +52,13 @@ func outcomes(t *testing.T, a Adapter) {
 			if a.SendsAtOnce && row.replied != 0 {
 				row.status = row.replied
 			}
-			w := newWatched(t)
+			w := hooktest.Watch()
 			c := direct(t, a.Serve(t, App{Routes: []Route{{Method: http.MethodGet, Pattern: "/", Limits: []Limit{{Checker: w}}, Handler: row.handler}}}))
 			got := c.get("/").status
 			if row.status != 0 && got != row.status {
 				t.Fatalf("the client saw %d, want %d", got, row.status)
 			}
-			if o := w.next(t); o.Status != got || o.Panicked {
+			if o := w.Next(t); o.Status != got || o.Panicked {
 				t.Errorf("the limiter learnt %+v, the client saw %d", o, got)
 			}
 		})
@@ -107,7 +75,7 @@ func outcomes(t *testing.T, a Adapter) {
 			if !row.recovered && !a.Panics {
 				t.Skip("the server ends with a panic that nobody recovers")
 			}
-			w := newWatched(t)
+			w := hooktest.Watch()
 			var outside []Middleware
 			if row.recovered {
 				outside = append(outside, Recovery)
@@ -120,7 +88,7 @@ func outcomes(t *testing.T, a Adapter) {
 			if row.recovered && (err != nil || got.status != http.StatusInternalServerError) || !row.recovered && err == nil {
 				t.Errorf("the client saw %d, %v", got.status, err)
 			}
-			if o := w.next(t); !o.Panicked || o.Status != http.StatusInternalServerError {
+			if o := w.Next(t); !o.Panicked || o.Status != http.StatusInternalServerError {
 				t.Errorf("the limiter learnt %+v", o)
 			}
 			if got := c.get("/ok").status; got != http.StatusOK {
@@ -131,14 +99,14 @@ func outcomes(t *testing.T, a Adapter) {
 
 	t.Run("errors that the application's error handler answers", func(t *testing.T) {
 		for name, err := range map[string]error{"": ErrWrongPassword, ", wrapped": fmt.Errorf("login: %w", ErrWrongPassword)} {
-			w := newWatched(t)
+			w := hooktest.Watch()
 			c := direct(t, a.Serve(t, App{AnswersErrors: true, Limits: []Limit{{Checker: w}}, Routes: []Route{
 				{Method: http.MethodGet, Pattern: "/", Handler: func(Context) error { return err }},
 			}}))
 			if got := c.get("/").status; got != http.StatusUnauthorized {
 				t.Fatalf("the client saw %d", got)
 			}
-			if o := w.next(t); o.Status != http.StatusUnauthorized {
+			if o := w.Next(t); o.Status != http.StatusUnauthorized {
 				t.Errorf("the limiter learnt %+v%s", o, name)
 			}
 		}
@@ -151,12 +119,12 @@ func outcomes(t *testing.T, a Adapter) {
 		// If it was the context of a query, the client is still there and gets 200. That is no
 		// success.
 		for _, err := range []error{fmt.Errorf("database: %w", context.Canceled), context.DeadlineExceeded} {
-			w := newWatched(t)
+			w := hooktest.Watch()
 			c := direct(t, a.Serve(t, App{AnswersErrors: true, Limits: []Limit{{Checker: w}}, Routes: []Route{
 				{Method: http.MethodGet, Pattern: "/", Handler: func(Context) error { return err }},
 			}}))
 			c.get("/")
-			if o := w.next(t); o.Status != core.StatusCanceled || !o.Canceled {
+			if o := w.Next(t); o.Status != core.StatusCanceled || !o.Canceled {
 				t.Errorf("%v: the limiter learnt %+v", err, o)
 			}
 		}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/floodgate-go/floodgate/internal/hooktest"
 )
 
 func writers(t *testing.T, a Adapter) {
@@ -16,7 +18,7 @@ func writers(t *testing.T, a Adapter) {
 		if !a.Flushes {
 			t.Skip("a handler cannot send a part of a response")
 		}
-		w := newWatched(t)
+		w := hooktest.Watch()
 		parts := make(chan string)
 		addr := a.Serve(t, App{Routes: []Route{{Method: http.MethodGet, Pattern: "/", Limits: []Limit{{Checker: w}}, Handler: func(c Context) error {
 			c.SetHeader("Content-Type", "text/event-stream")
@@ -46,7 +48,7 @@ func writers(t *testing.T, a Adapter) {
 			}
 		}
 		parts <- ""
-		if o := w.next(t); o.Status != http.StatusOK {
+		if o := w.Next(t); o.Status != http.StatusOK {
 			t.Errorf("the limiter learnt %+v", o)
 		}
 	})
@@ -54,7 +56,7 @@ func writers(t *testing.T, a Adapter) {
 		if a.ServeHTTP2 == nil {
 			t.Skip("the framework is not one of net/http")
 		}
-		c := direct(t, a.Serve(t, App{Routes: []Route{{Method: http.MethodGet, Pattern: "/", Limits: []Limit{{Checker: newWatched(t)}}, Handler: func(c Context) error {
+		c := direct(t, a.Serve(t, App{Routes: []Route{{Method: http.MethodGet, Pattern: "/", Limits: []Limit{{Checker: hooktest.Watch()}}, Handler: func(c Context) error {
 			w := http.NewResponseController(c.(interface{ Writer() http.ResponseWriter }).Writer())
 			if err := errors.Join(w.SetWriteDeadline(time.Now().Add(timeout)), w.SetReadDeadline(time.Now().Add(timeout)), w.EnableFullDuplex()); err != nil {
 				t.Error(err)
@@ -67,7 +69,7 @@ func writers(t *testing.T, a Adapter) {
 		if !a.Hijacks {
 			t.Skip("a handler cannot take over the connection")
 		}
-		w := newWatched(t)
+		w := hooktest.Watch()
 		addr := a.Serve(t, App{Routes: []Route{{Method: http.MethodGet, Pattern: "/", Limits: []Limit{{Checker: w}}, Handler: func(c Context) error {
 			return c.Hijack("HTTP/1.1 101 Switching Protocols\r\nUpgrade: echo\r\nConnection: Upgrade\r\n\r\nhello", nil)
 		}}}})
@@ -84,7 +86,7 @@ func writers(t *testing.T, a Adapter) {
 		if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 101 ") || !strings.HasSuffix(string(answer), "hello") {
 			t.Errorf("read %q, %v", answer, err)
 		}
-		if o := w.next(t); o.Status != http.StatusSwitchingProtocols {
+		if o := w.Next(t); o.Status != http.StatusSwitchingProtocols {
 			t.Errorf("the limiter learnt %+v", o)
 		}
 	})

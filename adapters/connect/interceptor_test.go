@@ -27,18 +27,6 @@ func oneBy(key core.KeyFunc) *core.Limiter {
 	return core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "r", Key: key, Limits: []core.Limit{core.PerHour(1)}}}}))
 }
 
-// toldOf returns an interceptor that reports the outcome of each call.
-func toldOf(quota int64) (connect.Interceptor, chan core.Outcome) {
-	outcomes := make(chan core.Outcome, 10)
-	return connectlimit.Interceptor(core.Must(core.New(core.Config{Rules: []core.Rule{{
-		Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerHour(quota)},
-		Counts: func(_ core.Request, o core.Outcome) bool {
-			outcomes <- o
-			return true
-		},
-	}}}))), outcomes
-}
-
 // asking returns an interceptor that calls see for each request.
 func asking(see func(core.Request)) connect.Interceptor {
 	key := keyfuncs.Func(func(r core.Request) (string, error) {
@@ -135,11 +123,11 @@ func TestADeniedCallInHTTP(t *testing.T) {
 
 // A response 304 is a success.
 func TestNotModified(t *testing.T) {
-	l, outcomes := toldOf(5)
-	url := urlOf(t, echo{handle: func(context.Context, string) error { return connect.NewNotModifiedError(nil) }}, l)
+	w := hooktest.Watch()
+	url := urlOf(t, echo{handle: func(context.Context, string) error { return connect.NewNotModifiedError(nil) }}, connectlimit.Interceptor(w))
 	client := textsconnect.NewTextsClient(http.DefaultClient, url, connect.WithHTTPGet())
 	_, err := client.Once(context.Background(), connect.NewRequest(&texts.Text{}))
-	if o := <-outcomes; !connect.IsNotModifiedError(err) || o.Status != 304 || connectlimit.Code(o) != 0 {
+	if o := w.Next(t); !connect.IsNotModifiedError(err) || o.Status != 304 || connectlimit.Code(o) != 0 {
 		t.Errorf("%v, %+v", err, o)
 	}
 }
@@ -183,15 +171,15 @@ func (kinds) Up(_ context.Context, stream *connect.ClientStream[texts.Text]) (*c
 
 // A rule sees the header that the handler has set in its response.
 func TestAnOutcomeHasTheHeaderOfTheResponse(t *testing.T) {
-	l, outcomes := toldOf(9)
-	client := clientOf(urlOf(t, kinds{}, l))
+	w := hooktest.Watch()
+	client := clientOf(urlOf(t, kinds{}, connectlimit.Interceptor(w)))
 	_, once := client.Once(t.Context(), connect.NewRequest(&texts.Text{}))
 	_, up := client.Up(t.Context()).CloseAndReceive()
 	if err := errors.Join(once, up); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if got := (<-outcomes).Header("X-Kind"); got != "cached" {
+		if got := w.Next(t).Header("X-Kind"); got != "cached" {
 			t.Errorf("the rule sees %q", got)
 		}
 	}
@@ -208,8 +196,8 @@ var forever = make(chan struct{})
 // leaves nothing behind on its context, which may last as long as the process: TestMain would
 // find it.
 func TestTheEndOfAClientsStream(t *testing.T) {
-	l, outcomes := toldOf(9)
-	client := clientOf(urlOf(t, &service{handler: func(c rpctest.Call) error { return c.Send("one") }}), l)
+	w := hooktest.Watch()
+	client := clientOf(urlOf(t, &service{handler: func(c rpctest.Call) error { return c.Send("one") }}), connectlimit.Interceptor(w))
 	for toTheEnd, want := range map[bool]core.Outcome{true: {Status: 200}, false: {Status: core.StatusCanceled, Canceled: true}} {
 		stream, err := client.Down(lasting{context.Background()}, connect.NewRequest(&texts.Text{}))
 		if err != nil {
@@ -220,18 +208,18 @@ func TestTheEndOfAClientsStream(t *testing.T) {
 		if err := errors.Join(stream.Err(), stream.Close()); err != nil {
 			t.Error(err)
 		}
-		if o := <-outcomes; o.Status != want.Status || o.Canceled != want.Canceled {
+		if o := w.Next(t); o.Status != want.Status || o.Canceled != want.Canceled {
 			t.Errorf("read to the end: %t: the outcome is %+v, want %+v", toTheEnd, o, want)
 		}
 	}
-	if len(outcomes) != 0 {
-		t.Errorf("a second outcome: %+v", <-outcomes)
+	if len(w.Outcomes) != 0 {
+		t.Errorf("a second outcome: %+v", w.Next(t))
 	}
 }
 
 // Receive tells why a client's stream was denied, and CloseRequest does not. So it is if the server denies a stream.
 func TestCloseRequestOfADeniedStream(t *testing.T) {
-	l, _ := toldOf(0)
+	l := perMinute(0)
 	stream := clientOf(urlOf(t, echo{}), l).Both(context.Background())
 	if err := stream.CloseRequest(); err != nil {
 		t.Errorf("CloseRequest: %v", err)
@@ -254,11 +242,11 @@ func (answerless) WrapUnary(connect.UnaryFunc) connect.UnaryFunc {
 
 // A call without an answer is Connect's to report: it is no panic of the limiter.
 func TestACallWithoutAnAnswer(t *testing.T) {
-	l, outcomes := toldOf(9)
-	if _, err := clientOf("http://example.test", l, answerless{}).Once(context.Background(), connect.NewRequest(&texts.Text{})); connect.CodeOf(err) != connect.CodeInternal {
+	w := hooktest.Watch()
+	if _, err := clientOf("http://example.test", connectlimit.Interceptor(w), answerless{}).Once(context.Background(), connect.NewRequest(&texts.Text{})); connect.CodeOf(err) != connect.CodeInternal {
 		t.Errorf("the error is %v", err)
 	}
-	if o := <-outcomes; o.Status != 200 {
+	if o := w.Next(t); o.Status != 200 {
 		t.Errorf("the outcome is %+v", o)
 	}
 }

@@ -10,20 +10,8 @@ import (
 	"github.com/labstack/echo/v5/middleware"
 
 	echo5limit "github.com/floodgate-go/floodgate/adapters/echo5"
-	"github.com/floodgate-go/floodgate/core"
-	"github.com/floodgate-go/floodgate/keyfuncs"
+	"github.com/floodgate-go/floodgate/internal/hooktest"
 )
-
-// learning returns a limiter that stores the outcome of each request in learnt.
-func learning(learnt *core.Outcome) *core.Limiter {
-	return core.Must(core.New(core.Config{Rules: []core.Rule{{
-		Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerHour(100)},
-		Counts: func(_ core.Request, o core.Outcome) bool {
-			*learnt = o
-			return true
-		},
-	}}}))
-}
 
 // hidden is a response writer that has no method to find the writer below.
 type hidden struct{ http.ResponseWriter }
@@ -53,12 +41,13 @@ func TestTheStatusCountsWhicheverWriterTheHandlerWritesTo(t *testing.T) {
 		"a wrapped writer": wrapped(func(w http.ResponseWriter) { w.WriteHeader(http.StatusUnauthorized) }),
 	} {
 		for kind, outside := range map[string]echo.MiddlewareFunc{"": first(func(*echo.Context) {}), ", in Gzip": middleware.Gzip()} {
-			var learnt core.Outcome
+			watched := hooktest.Watch()
 			e := newEcho()
 			e.Use(outside)
-			e.POST("/login", write, echo5limit.Middleware(learning(&learnt)))
+			e.POST("/login", write, echo5limit.Middleware(watched))
 			w := httptest.NewRecorder()
 			e.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/login", http.NoBody))
+			learnt := watched.Next(t)
 			if w.Code != http.StatusUnauthorized || learnt.Status != http.StatusUnauthorized {
 				t.Errorf("%s%s: the client gets %d, the limiter learns %+v", name, kind, w.Code, learnt)
 			}
@@ -82,11 +71,12 @@ func TestTheStatusOfAHEADThatTheHandlerOfGETAnswers(t *testing.T) {
 		"an error": {func(*echo.Context) error { return echo.ErrUnauthorized }, http.StatusUnauthorized},
 		"nothing":  {func(*echo.Context) error { return nil }, http.StatusOK},
 	} {
-		var learnt core.Outcome
+		watched := hooktest.Watch()
 		e := echo.NewWithConfig(echo.Config{Router: echo.NewRouter(echo.RouterConfig{AutoHandleHEAD: true})})
-		e.GET("/api", row.handler, echo5limit.Middleware(learning(&learnt)))
+		e.GET("/api", row.handler, echo5limit.Middleware(watched))
 		w := httptest.NewRecorder()
 		e.ServeHTTP(w, httptest.NewRequest(http.MethodHead, "/api", http.NoBody))
+		learnt := watched.Next(t)
 		if w.Code != row.status || learnt.Status != row.status || w.Body.Len() > 0 {
 			t.Errorf("%s: the client gets %d %q, the limiter learns %+v", name, w.Code, w.Body, learnt)
 		}
@@ -102,10 +92,11 @@ func TestTheStatusOfAHEADThatTheHandlerOfGETAnswers(t *testing.T) {
 
 // A test of a handler makes such a context.
 func TestAContextWithoutAnApplicationIsServed(t *testing.T) {
-	var learnt core.Outcome
+	watched := hooktest.Watch()
 	w := httptest.NewRecorder()
 	c := echo.NewContext(httptest.NewRequest(http.MethodGet, "/", http.NoBody), w)
-	err := echo5limit.Middleware(learning(&learnt))(func(*echo.Context) error { return echo.ErrUnauthorized })(c)
+	err := echo5limit.Middleware(watched)(func(*echo.Context) error { return echo.ErrUnauthorized })(c)
+	learnt := watched.Next(t)
 	if err == nil || learnt.Status != http.StatusUnauthorized {
 		t.Errorf("%v, the limiter learns %+v", err, learnt)
 	}
@@ -119,7 +110,7 @@ func TestTheResponseIsRestoredForMiddlewaresBeforeTheLimiter(t *testing.T) {
 		"an error":   func(*echo.Context) error { return echo.ErrUnauthorized },
 		"a panic":    func(*echo.Context) error { panic("the handler's") },
 	} {
-		var learnt core.Outcome
+		watched := hooktest.Watch()
 		seen := false
 		e := newEcho()
 		e.Use(func(next echo.HandlerFunc) echo.HandlerFunc {
@@ -134,7 +125,7 @@ func TestTheResponseIsRestoredForMiddlewaresBeforeTheLimiter(t *testing.T) {
 				}()
 				return next(c)
 			}
-		}, echo5limit.Middleware(learning(&learnt)))
+		}, echo5limit.Middleware(watched))
 		e.GET("/", func(c *echo.Context) error {
 			if _, same := c.Response().(*echo.Response); same {
 				t.Errorf("%s: the limiter has not wrapped the response: the test shows nothing", name)
@@ -142,6 +133,7 @@ func TestTheResponseIsRestoredForMiddlewaresBeforeTheLimiter(t *testing.T) {
 			return h(c)
 		})
 		e.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", http.NoBody))
+		learnt := watched.Next(t)
 		if !seen || learnt.Status == 0 {
 			t.Errorf("%s: the limiter learns %+v", name, learnt)
 		}

@@ -19,6 +19,7 @@ import (
 	fiber3limit "github.com/floodgate-go/floodgate/adapters/fiber3"
 	"github.com/floodgate-go/floodgate/adapters/internal/fibertest"
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/hooktest"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
@@ -97,11 +98,11 @@ func TestAnApplicationWithAContextOfItsOwn(t *testing.T) {
 // Fiber v3 runs the middlewares of Use for a request that it cannot read. The package comment
 // describes this.
 func TestAMiddlewareOfUseCountsAMalformedRequest(t *testing.T) {
-	l, next := fibertest.Learning(t)
+	w := hooktest.Watch()
 	app := fiber.New(fiber.Config{ReadBufferSize: 1000})
 	app.Use(fiber3limit.PerIP(0, time.Minute))
 	counting := fiber.New(fiber.Config{ReadBufferSize: 1000})
-	counting.Use(fiber3limit.Middleware(l))
+	counting.Use(fiber3limit.Middleware(w))
 	for _, a := range []*fiber.App{app, counting} {
 		conn, err := net.Dial("tcp", listen(t, a))
 		if err != nil {
@@ -118,7 +119,7 @@ func TestAMiddlewareOfUseCountsAMalformedRequest(t *testing.T) {
 			t.Errorf("status %d", resp.StatusCode)
 		}
 	}
-	if o := next(); o.Status < 400 {
+	if o := w.Next(t); o.Status < 400 {
 		t.Errorf("the limiter learnt %+v", o)
 	}
 }
@@ -136,13 +137,13 @@ func TestAConnectionThatTheHandlerDropsCountsAsCanceled(t *testing.T) {
 		"an error of Drop": {func(c fiber.Ctx) error { _ = c.Drop(); return c.Drop() }, http.StatusInternalServerError},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l, next := fibertest.Learning(t)
+			w := hooktest.Watch()
 			app := fiber.New()
-			app.Get("/", fiber3limit.Middleware(l), row.handler)
+			app.Get("/", fiber3limit.Middleware(w), row.handler)
 			if resp, err := http.Get("http://" + listen(t, app) + "/"); err == nil {
 				_ = resp.Body.Close()
 			}
-			if o := next(); o.Status != row.status || o.Canceled != (row.status == core.StatusCanceled) {
+			if o := w.Next(t); o.Status != row.status || o.Canceled != (row.status == core.StatusCanceled) {
 				t.Errorf("the limiter learnt %+v, want status %d", o, row.status)
 			}
 		})
@@ -152,10 +153,10 @@ func TestAConnectionThatTheHandlerDropsCountsAsCanceled(t *testing.T) {
 // Fiber's middleware for timeouts answers while the handler still runs. The limiter learns
 // the answer, and the handler keeps its decision.
 func TestAHandlerThatRunsOnAfterATimeoutKeepsItsDecision(t *testing.T) {
-	l, next := fibertest.Learning(t)
+	w := hooktest.Watch()
 	release, read := make(chan struct{}), make(chan string, 1)
 	app := fiber.New()
-	app.Get("/", fiber3limit.Middleware(l, fiber3limit.ExposeDecision()), timeout.New(func(c fiber.Ctx) error {
+	app.Get("/", fiber3limit.Middleware(w, fiber3limit.ExposeDecision()), timeout.New(func(c fiber.Ctx) error {
 		<-release
 		d, found := fiber3limit.DecisionFrom(c)
 		if found {
@@ -178,7 +179,7 @@ func TestAHandlerThatRunsOnAfterATimeoutKeepsItsDecision(t *testing.T) {
 		}
 	}
 	get("/", http.StatusRequestTimeout)
-	if o := next(); o.Status != http.StatusRequestTimeout || o.Canceled {
+	if o := w.Next(t); o.Status != http.StatusRequestTimeout || o.Canceled {
 		t.Errorf("the limiter learnt %+v", o)
 	}
 	for range 5 {

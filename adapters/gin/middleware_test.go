@@ -15,7 +15,7 @@ import (
 
 	ginlimit "github.com/floodgate-go/floodgate/adapters/gin"
 	"github.com/floodgate-go/floodgate/core"
-	"github.com/floodgate-go/floodgate/keyfuncs"
+	"github.com/floodgate-go/floodgate/internal/hooktest"
 )
 
 // noHijack is a response writer whose Hijack fails.
@@ -23,17 +23,6 @@ type noHijack struct{ *httptest.ResponseRecorder }
 
 func (noHijack) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return nil, nil, http.ErrNotSupported
-}
-
-// learning returns a limiter that stores the outcome of each request in learnt.
-func learning(learnt *core.Outcome) *core.Limiter {
-	return core.Must(core.New(core.Config{Rules: []core.Rule{{
-		Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerHour(100)},
-		Counts: func(_ core.Request, o core.Outcome) bool {
-			*learnt = o
-			return true
-		},
-	}}}))
 }
 
 // Handlers write in each of the ways that Gin has, before and after the client goes away. The
@@ -63,12 +52,13 @@ func TestTheOutcomeHasTheFirstStatusThatWasSent(t *testing.T) {
 		"the client leaves, then a redirect":            {func(c *gin.Context, goes func()) { goes(); c.Redirect(http.StatusFound, "/home") }, core.StatusCanceled},
 		"the client leaves, then http.TimeoutHandler":   {func(c *gin.Context, goes func()) { goes(); timeout(c) }, core.StatusCanceled},
 	} {
-		var learnt core.Outcome
+		watched := hooktest.Watch()
 		ctx, cancel := context.WithCancel(t.Context())
 		app := gin.New()
-		app.POST("/", ginlimit.Middleware(learning(&learnt)), func(c *gin.Context) { row.do(c, cancel) })
+		app.POST("/", ginlimit.Middleware(watched), func(c *gin.Context) { row.do(c, cancel) })
 		app.ServeHTTP(noHijack{httptest.NewRecorder()}, httptest.NewRequest(http.MethodPost, "/", http.NoBody).WithContext(ctx))
 		cancel()
+		learnt := watched.Next(t)
 		if learnt.Status != row.status || learnt.Canceled != (row.status == core.StatusCanceled) || learnt.Panicked {
 			t.Errorf("%s: the limiter learns %+v, want %d", name, learnt, row.status)
 		}
@@ -116,11 +106,12 @@ func TestAnErrorThatAnotherMiddlewareAnswersIsNoSuccess(t *testing.T) {
 		"nothing":                             {func(*gin.Context) {}, 200},
 		"a status":                            {func(c *gin.Context) { c.Status(http.StatusNoContent) }, 204},
 	} {
-		var learnt core.Outcome
+		watched := hooktest.Watch()
 		e := gin.New()
 		e.Use(func(c *gin.Context) { _ = c.Error(errors.New("of before")); c.Next() }, answerErrors)
-		e.GET("/", ginlimit.Middleware(learning(&learnt)), row.handler)
+		e.GET("/", ginlimit.Middleware(watched), row.handler)
 		e.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))
+		learnt := watched.Next(t)
 		if learnt.Status != row.want {
 			t.Errorf("%s: the limiter learns %+v, want %d", name, learnt, row.want)
 		}
@@ -129,7 +120,7 @@ func TestAnErrorThatAnotherMiddlewareAnswersIsNoSuccess(t *testing.T) {
 
 // After the request, the context has the writer that it had before the limiter, also if the handler panics.
 func TestTheWriterIsRestored(t *testing.T) {
-	var learnt core.Outcome
+	watched := hooktest.Watch()
 	restored := 0
 	e := gin.New()
 	e.Use(func(g *gin.Context) {
@@ -141,7 +132,7 @@ func TestTheWriterIsRestored(t *testing.T) {
 			}
 		}()
 		g.Next()
-	}, ginlimit.Middleware(learning(&learnt)))
+	}, ginlimit.Middleware(watched))
 	e.GET("/", func(g *gin.Context) {
 		if g.Query("panic") != "" {
 			panic("on purpose")

@@ -89,7 +89,7 @@ var arrows = []struct {
 	{"floodgatetest", []string{"core"}},
 	{"inflight", []string{"core"}},
 	{"adapters/adaptertest", []string{"core", "inflight", "keyfuncs", "floodgatetest", "internal/hooktest", "internal/racetest", "internal/usernames"}},
-	{"adapters/internal/fibertest", []string{"core", "keyfuncs", "internal/processtest"}},
+	{"adapters/internal/fibertest", []string{"core", "keyfuncs", "internal/hooktest", "internal/processtest"}},
 	{"httpclient", []string{"core", "internal/httprequest"}},
 	{"adapters/internal/rpctest", []string{"core", "inflight", "keyfuncs", "floodgatetest", "adapters/internal", "internal"}},
 	{"adapters/grpc", []string{"core", "keyfuncs", "adapters/internal", "internal/requestlog"}},

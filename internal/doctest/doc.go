@@ -33,7 +33,6 @@
 //	<!-- not run: why -->       the console block is not run
 //
 // A name in a code span, such as core.Config.Store, must be one that its package
-// exports. A code span after "the log has", "the error has" or "the response has" must
-// be in a Go file, and so must those of a table "the log has". Go
-// blocks are as gofmt writes them. A line "..." in a text or console block stands for any number of lines.
+// exports. Go blocks are as gofmt writes them. A line "..." in a text or console block
+// stands for any number of lines.
 package doctest

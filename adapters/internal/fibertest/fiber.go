@@ -16,7 +16,6 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/floodgate-go/floodgate/core"
-	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
 // timeout ends what hangs; nothing is measured by it.
@@ -123,29 +122,6 @@ func serve(t *testing.T, f Fiber, app App) (addr string) {
 // limiter makes a limiter of quota requests a minute.
 func limiter(key core.KeyFunc, quota int64) *core.Limiter {
 	return core.Must(core.New(core.Config{Name: "fiber", Rules: []core.Rule{{Name: "r", Key: key, Limits: []core.Limit{core.PerMinute(quota)}}}}))
-}
-
-// Learning returns a limiter and a function that returns the next outcome that it learns.
-func Learning(t *testing.T) (l *core.Limiter, next func() core.Outcome) {
-	t.Helper()
-	learnt := make(chan core.Outcome, 1)
-	l = core.Must(core.New(core.Config{Rules: []core.Rule{{
-		Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerHour(1000)},
-		Counts: func(_ core.Request, o core.Outcome) bool {
-			learnt <- o
-			return true
-		},
-	}}}))
-	return l, func() core.Outcome {
-		t.Helper()
-		select {
-		case o := <-learnt:
-			return o
-		case <-time.After(timeout):
-			t.Fatal("the limiter was not told the outcome")
-			return core.Outcome{}
-		}
-	}
 }
 
 const formType = "application/x-www-form-urlencoded"

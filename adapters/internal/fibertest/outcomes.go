@@ -13,6 +13,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/hooktest"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
@@ -76,9 +77,9 @@ func endsOfAContext(t *testing.T, f Fiber) {
 		}, core.StatusCanceled},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			l, next := Learning(t)
-			get(t, serve(t, f, App{Before: row.before, Limiter: l, Handler: row.handler}))
-			if o := next(); o.Status != row.status || o.Canceled != (row.status == core.StatusCanceled) {
+			w := hooktest.Watch()
+			get(t, serve(t, f, App{Before: row.before, Limiter: w, Handler: row.handler}))
+			if o := w.Next(t); o.Status != row.status || o.Canceled != (row.status == core.StatusCanceled) {
 				t.Errorf("the limiter learnt %+v, want status %d", o, row.status)
 			}
 		})
@@ -91,9 +92,9 @@ func shutdown(t *testing.T, f Fiber) {
 		write  func(c Ctx) error
 		status int
 	}{"nothing written": {nothing, core.StatusCanceled}, "a success": {answers(http.StatusOK, "welcome"), http.StatusOK}} {
-		l, next := Learning(t)
+		w := hooktest.Watch()
 		entered := make(chan struct{})
-		s := f.New(App{Limiter: l, Handler: func(c Ctx) error {
+		s := f.New(App{Limiter: w, Handler: func(c Ctx) error {
 			close(entered)
 			<-c.RequestCtx().Done()
 			return row.write(c)
@@ -112,7 +113,7 @@ func shutdown(t *testing.T, f Fiber) {
 		if err := errors.Join(s.ShutdownWithTimeout(timeout), <-served, <-answered); err != nil {
 			t.Error(err)
 		}
-		if o := next(); o.Status != row.status || o.Canceled != (row.status == core.StatusCanceled) {
+		if o := w.Next(t); o.Status != row.status || o.Canceled != (row.status == core.StatusCanceled) {
 			t.Errorf("%s: the limiter learnt %+v", name, o)
 		}
 	}
@@ -120,18 +121,18 @@ func shutdown(t *testing.T, f Fiber) {
 
 // Unit tests of handlers use contexts that no server has made.
 func withoutAServer(t *testing.T, f Fiber) {
-	l, next := Learning(t)
-	Program(f.New(App{Path: "/api", Limiter: l, Handler: nothing}).Handler())()
-	if o := next(); o.Status != http.StatusOK || o.Canceled {
+	w := hooktest.Watch()
+	Program(f.New(App{Path: "/api", Limiter: w, Handler: nothing}).Handler())()
+	if o := w.Next(t); o.Status != http.StatusOK || o.Canceled {
 		t.Errorf("the limiter learnt %+v", o)
 	}
 }
 
 // A handler that closes the connection without a response has not logged anybody in.
 func closedConnection(t *testing.T, f Fiber) {
-	l, next := Learning(t)
-	get(t, serve(t, f, App{Limiter: l, Handler: func(c Ctx) error { return c.RequestCtx().Conn().Close() }}))
-	if o := next(); o.Status != core.StatusCanceled || !o.Canceled {
+	w := hooktest.Watch()
+	get(t, serve(t, f, App{Limiter: w, Handler: func(c Ctx) error { return c.RequestCtx().Conn().Close() }}))
+	if o := w.Next(t); o.Status != core.StatusCanceled || !o.Canceled {
 		t.Errorf("the limiter learnt %+v", o)
 	}
 }
@@ -172,14 +173,14 @@ func failingErrorHandler(t *testing.T, f Fiber) {
 		"after a success":       {func(c Ctx, err error) error { return errors.Join(answers(200, "welcome")(c), err) }, 500, "welcome"},
 		"and one that does not": {func(c Ctx, _ error) error { return answers(401, "no")(c) }, 401, "no"},
 	} {
-		l, next := Learning(t)
-		for _, by := range []core.Checker{nil, l} {
+		w := hooktest.Watch()
+		for _, by := range []core.Checker{nil, w} {
 			status, body := get(t, serve(t, f, App{ErrorHandler: row.answer, Limiter: by, Handler: func(Ctx) error { return errors.New("wrong password") }}))
 			if status != row.status || body != row.body {
 				t.Errorf("%s: limited %v: status %d, body %q, want %d, %q", name, by != nil, status, body, row.status, row.body)
 			}
 		}
-		if o := next(); o.Status != row.status || o.Panicked || o.Canceled {
+		if o := w.Next(t); o.Status != row.status || o.Panicked || o.Canceled {
 			t.Errorf("%s: the limiter learnt %+v", name, o)
 		}
 	}
@@ -187,8 +188,8 @@ func failingErrorHandler(t *testing.T, f Fiber) {
 
 // The panic keeps its value.
 func panics(t *testing.T, f Fiber) {
-	l, next := Learning(t)
-	request := Program(f.New(App{Path: "/api", Limiter: l, Handler: func(c Ctx) error {
+	w := hooktest.Watch()
+	request := Program(f.New(App{Path: "/api", Limiter: w, Handler: func(c Ctx) error {
 		_ = answers(http.StatusOK, "welcome")(c)
 		panic("the handler's")
 	}}).Handler())
@@ -201,7 +202,7 @@ func panics(t *testing.T, f Fiber) {
 			}()
 			request()
 		}()
-		if o := next(); !o.Panicked || o.Status != http.StatusInternalServerError || o.Canceled {
+		if o := w.Next(t); !o.Panicked || o.Status != http.StatusInternalServerError || o.Canceled {
 			t.Errorf("the limiter learnt %+v", o)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/hooktest"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
@@ -55,7 +56,7 @@ func clients(t *testing.T, a Adapter) {
 	})
 
 	t.Run("outcomes", func(t *testing.T) {
-		w := newWatched(t)
+		w := hooktest.Watch()
 		var result error
 		c := a.Serve(t, App{Handler: func(c Call) error { return errors.Join(OK(c), result) }}).Dial(t, direct, w)
 		for code, status := range statuses {
@@ -64,7 +65,7 @@ func clients(t *testing.T, a Adapter) {
 			}
 			for _, kind := range Kinds {
 				_ = c.Do(within(t), kind, []string{""})
-				if o := w.next(t); o.Status != status || a.Code(o) != uint32(code) {
+				if o := w.Next(t); o.Status != status || a.Code(o) != uint32(code) {
 					t.Errorf("%s: code %d has the outcome %+v, want status %d", kind, code, o, status)
 				}
 			}
@@ -72,7 +73,7 @@ func clients(t *testing.T, a Adapter) {
 	})
 
 	t.Run("a stream that the program gives up", func(t *testing.T) {
-		w := newWatched(t)
+		w := hooktest.Watch()
 		c := a.Serve(t, App{Handler: func(c Call) error {
 			<-c.Context().Done()
 			return nil
@@ -83,7 +84,7 @@ func clients(t *testing.T, a Adapter) {
 			t.Fatal(err)
 		}
 		cancel()
-		if o := w.next(t); !o.Canceled || o.Status != core.StatusCanceled {
+		if o := w.Next(t); !o.Canceled || o.Status != core.StatusCanceled {
 			t.Errorf("the outcome is %+v", o)
 		}
 		if _, end := s.Receive(); end == nil || end.Code != codeCanceled {
@@ -91,7 +92,7 @@ func clients(t *testing.T, a Adapter) {
 		}
 		s.CloseSend()
 		select {
-		case o := <-w.done:
+		case o := <-w.Outcomes:
 			t.Errorf("a second outcome: %+v", o)
 		case <-time.After(time.Millisecond):
 		}

@@ -100,35 +100,6 @@ func want(t *testing.T, got map[uint32]int, codes ...int) {
 // header returns the values of a name in a reply, joined.
 func header(r Reply, name string) string { return strings.Join(r.Header(name), "|") }
 
-// watched is a limiter whose rule "r" gives every call back, and tells what became of each.
-type watched struct {
-	*core.Limiter
-	done chan core.Outcome
-}
-
-func newWatched(t *testing.T) *watched {
-	w := &watched{done: make(chan core.Outcome, 100)}
-	w.Limiter = limiter(t, core.Config{Rules: []core.Rule{{
-		Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(100)},
-		Counts: func(_ core.Request, o core.Outcome) bool {
-			w.done <- o
-			return false
-		},
-	}}})
-	return w
-}
-
-func (w *watched) next(t *testing.T) core.Outcome {
-	t.Helper()
-	select {
-	case o := <-w.done:
-		return o
-	case <-time.After(timeout):
-		t.Fatal("the limiter was not told the outcome")
-		return core.Outcome{}
-	}
-}
-
 // used returns how many of its hits a limiter with one rule has counted for the key "".
 func used(t *testing.T, l *core.Limiter) int64 {
 	t.Helper()

@@ -141,18 +141,18 @@ func messages(t *testing.T, a Adapter) {
 	})
 
 	t.Run("outcomes of messages", func(t *testing.T) {
-		w := newWatched(t)
+		w := hooktest.Watch()
 		c := a.Serve(t, App{Limits: []Limit{{Checker: w, PerMessage: true}}, Handler: func(c Call) error { return errors.Join(OK(c), &Error{codePermissionDenied, "no"}) }}).Dial(t, direct)
 		for _, kind := range []Kind{Up, Both} {
 			_ = c.Do(within(t), kind, five[:3])
 			for _, status := range []int{200, 200, 403} {
-				if o := w.next(t); o.Status != status {
+				if o := w.Next(t); o.Status != status {
 					t.Errorf("%s: a message has the outcome %+v, want status %d", kind, o, status)
 				}
 			}
 		}
-		if n := used(t, w.Limiter); n != 0 || len(w.done) != 0 {
-			t.Errorf("%d hits are left after all were given back, and %d more outcomes", n, len(w.done))
+		if n := used(t, w.Limiter); n != 0 || len(w.Outcomes) != 0 {
+			t.Errorf("%d hits are left after all were given back, and %d more outcomes", n, len(w.Outcomes))
 		}
 	})
 

@@ -20,7 +20,7 @@ var statuses = []int{200, 499, 500, 400, 504, 404, 409, 403, 429, 400, 409, 400,
 func outcomes(t *testing.T, a Adapter) {
 	t.Run("codes", func(t *testing.T) {
 		for _, kind := range Kinds {
-			w := newWatched(t)
+			w := hooktest.Watch()
 			var result error
 			c := a.Serve(t, App{Limits: []Limit{{Checker: w}}, Handler: func(c Call) error { return errors.Join(OK(c), result) }}).Dial(t, direct)
 			for code, status := range statuses {
@@ -28,7 +28,7 @@ func outcomes(t *testing.T, a Adapter) {
 					result = &Error{uint32(code), "the handler's"}
 				}
 				r := c.Do(within(t), kind, []string{""})
-				o := w.next(t)
+				o := w.Next(t)
 				if r.Code != uint32(code) || o.Status != status || o.Canceled != (code == codeCanceled) || o.Panicked || a.Code(o) != uint32(code) {
 					t.Errorf("%s: the client gets code %d, the outcome is %+v with code %d, want %d and status %d", kind, r.Code, o, a.Code(o), code, status)
 				}
@@ -39,7 +39,7 @@ func outcomes(t *testing.T, a Adapter) {
 			}{{errPlain, 500}, {context.Canceled, 499}, {fmt.Errorf("%w: of a query", context.DeadlineExceeded), 499}} {
 				result = row.err
 				r := c.Do(within(t), kind, []string{""})
-				if o := w.next(t); r.Code == 0 || o.Status != row.status || o.Canceled != (row.status == 499) {
+				if o := w.Next(t); r.Code == 0 || o.Status != row.status || o.Canceled != (row.status == 499) {
 					t.Errorf("%s: %v: the outcome is %+v, want status %d", kind, row.err, o, row.status)
 				}
 			}
@@ -77,7 +77,7 @@ func outcomes(t *testing.T, a Adapter) {
 func hangingUp(t *testing.T, a Adapter) {
 	for _, kind := range Kinds {
 		t.Run(string(kind), func(t *testing.T) {
-			w := newWatched(t)
+			w := hooktest.Watch()
 			entered := make(chan struct{})
 			c := a.Serve(t, App{Limits: []Limit{{Checker: w}}, Handler: func(c Call) error {
 				entered <- struct{}{}
@@ -92,7 +92,7 @@ func hangingUp(t *testing.T, a Adapter) {
 			if r := <-done; r.Code != codeCanceled {
 				t.Errorf("the client sees %+v", r)
 			}
-			if o := w.next(t); !o.Canceled || o.Status != core.StatusCanceled || a.Code(o) != codeCanceled {
+			if o := w.Next(t); !o.Canceled || o.Status != core.StatusCanceled || a.Code(o) != codeCanceled {
 				t.Errorf("the outcome is %+v", o)
 			}
 		})
@@ -121,7 +121,7 @@ func hangingUp(t *testing.T, a Adapter) {
 	})
 
 	t.Run("a deadline", func(t *testing.T) {
-		w := newWatched(t)
+		w := hooktest.Watch()
 		c := a.Serve(t, App{Limits: []Limit{{Checker: w}}, Handler: func(c Call) error {
 			<-c.Context().Done()
 			return c.Context().Err()
@@ -138,7 +138,7 @@ func hangingUp(t *testing.T, a Adapter) {
 		}
 		calls.Wait()
 		for range Kinds {
-			if o := w.next(t); !o.Canceled || o.Status != core.StatusCanceled {
+			if o := w.Next(t); !o.Canceled || o.Status != core.StatusCanceled {
 				t.Errorf("the outcome is %+v", o)
 			}
 		}
@@ -146,7 +146,7 @@ func hangingUp(t *testing.T, a Adapter) {
 }
 
 func panics(t *testing.T, a Adapter) {
-	w := newWatched(t)
+	w := hooktest.Watch()
 	c := a.Serve(t, App{Recovers: true, Limits: []Limit{{Checker: w}}, Handler: func(c Call) error {
 		if _, err := c.Receive(); err != nil {
 			return err
@@ -155,7 +155,7 @@ func panics(t *testing.T, a Adapter) {
 	}}).Dial(t, direct)
 	for _, kind := range Kinds {
 		r := c.Do(within(t), kind, []string{""})
-		if o := w.next(t); r.Code != codeInternal || !o.Panicked || o.Status != 500 || a.Code(o) != codeInternal {
+		if o := w.Next(t); r.Code != codeInternal || !o.Panicked || o.Status != 500 || a.Code(o) != codeInternal {
 			t.Errorf("%s: the client gets %+v, the outcome is %+v", kind, r, o)
 		}
 	}

@@ -51,11 +51,11 @@ func several(t *testing.T, a Adapter) {
 	})
 
 	t.Run("the inner one denies", func(t *testing.T) {
-		outer, inner := newWatched(t), all(t, 0)
+		outer, inner := hooktest.Watch(), all(t, 0)
 		c := a.Serve(t, App{Limits: []Limit{{Checker: outer}, {Checker: inner}}}).Dial(t, direct)
 		for _, kind := range Kinds {
 			want(t, count(1, func(int) Reply { return c.Do(within(t), kind, []string{""}) }), codeResourceExhausted, 1)
-			if o := outer.next(t); o.Status != 429 {
+			if o := outer.Next(t); o.Status != 429 {
 				t.Errorf("%s: the outer limiter is told %+v", kind, o)
 			}
 		}
