@@ -85,12 +85,16 @@ func (m *Meter) Grows() bool { return m.algorithm.Grows() }
 func (a Algorithm) Grows() bool { return algorithms[a].grows }
 
 // FixedWords returns the size of a state that does not grow. If it grows, it is
-// the room for a reference to it and for one number more.
+// the room for a reference to it.
 func (m *Meter) FixedWords() int {
-	if m.algorithm == Lockout {
+	switch {
+	case m.Grows():
+		return 1
+	case m.algorithm == Lockout:
 		return lockoutWords
+	default:
+		return cellWords
 	}
-	return cellWords
 }
 
 // Words returns how many words the state needs to take a charge of cost.

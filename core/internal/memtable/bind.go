@@ -48,7 +48,7 @@ func newLayout(r *rule, limits []meter.Limit, fullHomes int) *layout {
 	}
 	work := len(limits)
 	for i := range l.meters {
-		work += int(l.meters[i].Buckets() / 64)
+		work += int(l.meters[i].Buckets() / 8)
 	}
 	l.sample = min(max(3*sampledToEvict/max(work, 1), 1), sampledToEvict)
 	return l
@@ -220,4 +220,38 @@ func (s *shard) newTable(l *layout) *table {
 	t := newTable(l)
 	s.tables[l.rule.id] = t
 	return t
+}
+
+// adopt changes the table to a newer layout of its rule. The states of limits
+// that are in both stay.
+func (t *table) adopt(l *layout) {
+	if slices.Equal(t.layout.ids, l.ids) {
+		t.layout = l
+		return
+	}
+	old := *t
+	*t = table{layout: l, used: old.used, blocks: old.blocks}
+	t.needBlocks()
+	t.allocate(old.homes)
+	dropped := make([]bool, len(old.layout.ids))
+	from := make([]int, len(l.ids))
+	for i := range dropped {
+		dropped[i] = old.layout.meters[i].Grows() && !slices.Contains(l.ids, old.layout.ids[i])
+	}
+	for i, id := range l.ids {
+		from[i] = slices.Index(old.layout.ids, id)
+	}
+	t.fill(&old, func(to, slot []uint64) {
+		copy(to, slot[:slotHeader])
+		for i, j := range from {
+			if j >= 0 {
+				copy(to[l.offsets[i]:], slot[old.layout.offsets[j]:][:l.meters[i].FixedWords()])
+			}
+		}
+		for i, drop := range dropped {
+			if drop {
+				t.blocks.release(slot[old.layout.offsets[i]])
+			}
+		}
+	})
 }

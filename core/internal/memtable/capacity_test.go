@@ -13,45 +13,6 @@ import (
 // are.
 func evenHash(i int) keyHash { return keyHash{place: bits.Reverse64(uint64(i + 1))} }
 
-func TestATableHasSpareSlotsBehindItsHomes(t *testing.T) {
-	table := testTable(perHour(5))
-	for homes, want := range map[int]int{8: 12, 40: 60, 47: 70, 48: 72, 49: 73, 100: 124, 1000: 1024} {
-		table.allocate(homes)
-		if table.homes != homes || table.slots != want || len(table.words) != want*table.layout.stride {
-			t.Errorf("%d homes: %d slots, want %d", homes, table.slots, want)
-		}
-	}
-}
-
-// A table grows by a tenth when nine tenths of its homes are used. If its
-// shard's part of MaxKeys needs 1,000 homes, it gets exactly these.
-func TestATableGrowsByATenth(t *testing.T) {
-	table := testTable(perHour(5))
-	want := [][2]int{ // the number of the key at which it grows, and to how many homes
-		{1, 8}, {9, 16}, {16, 24}, {23, 32}, {30, 40}, {37, 48}, {45, 56}, {52, 64}, {59, 72}, {66, 80},
-		{73, 88}, {81, 96}, {88, 105}, {96, 115}, {105, 126}, {115, 138}, {126, 151}, {137, 166}, {151, 182},
-		{165, 200}, {181, 220}, {199, 242}, {219, 266}, {241, 292}, {264, 321}, {290, 353}, {319, 388},
-		{351, 426}, {385, 468}, {423, 514}, {464, 565}, {510, 621}, {560, 683}, {616, 751}, {677, 826},
-		{745, 908}, {819, 998}, {900, 1000}, {901, 1100}, {991, 1210}, {1090, 1331}, {1199, 1464},
-	}
-	for i := range 1200 {
-		homes := table.homes
-		table.insert(evenHash(i))
-		if table.homes != homes {
-			if got := [2]int{i + 1, table.homes}; len(want) == 0 || got != want[0] {
-				t.Fatalf("at key %d the table grows to %d homes, want %v", got[0], got[1], want)
-			}
-			want = want[1:]
-		}
-		if most := table.homes + min(table.homes/2, spareSlots); table.slots != most {
-			t.Fatalf("%d keys in %d homes have %d slots, want %d", i+1, table.homes, table.slots, most)
-		}
-	}
-	if len(want) > 0 {
-		t.Errorf("the table has not grown: %v", want)
-	}
-}
-
 // Memory is given back if less than an eighth of a long table is used.
 func TestATableShrinks(t *testing.T) {
 	for _, c := range []struct{ homes, used, want int }{
@@ -108,17 +69,6 @@ func TestAFullStoreTakesTheDocumentedBytes(t *testing.T) {
 		words, _ := ts.Words()
 		if got, want := 8*words/ts.MaxKeys(), 23+18*limits; got > want {
 			t.Errorf("%d limits: a key takes %d bytes, documented are %d", limits, got, want)
-		}
-	}
-}
-
-// A table that holds its shard's part of MaxKeys has room to spare, and not more than a fifth.
-func TestTheLengthOfAFullTable(t *testing.T) {
-	for _, keys := range []int{100, 1_000, 100_000, 10_000_000} {
-		ts := New(keys, 0)
-		part, homes := keys/ts.Shards(), bind(t, ts, perHour(5)).layouts[0].fullHomes
-		if used := homes - homes/10; used < part || homes > part*6/5 {
-			t.Errorf("%d of %d keys in a shard: %d homes, of which %d may be used", part, keys, homes, used)
 		}
 	}
 }

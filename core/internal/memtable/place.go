@@ -2,7 +2,6 @@ package memtable
 
 import (
 	"slices"
-	"time"
 
 	"github.com/floodgate-go/floodgate/internal/meter"
 )
@@ -143,7 +142,7 @@ func (p *Place) Charge(limit int, quota, now, cost int64, r *meter.Result) {
 	}
 	m.Charge(w, now, cost)
 	m.Report(r, w, now, cost, true)
-	p.note(limit, r, now)
+	p.note(r)
 }
 
 // Report fills in r for a limit that is not charged. It reads r.Allowed. The state has been
@@ -151,21 +150,13 @@ func (p *Place) Charge(limit int, quota, now, cost int64, r *meter.Result) {
 func (p *Place) Report(limit int, quota, now, cost int64, r *meter.Result) {
 	m, w, _ := p.Limit(limit, quota)
 	m.Report(r, w, now, cost, r.Allowed)
-	p.note(limit, r, now)
+	p.note(r)
 }
 
-// note records in the table whether a limit has a hit left.
-func (p *Place) note(limit int, r *meter.Result, now int64) {
-	if r.Remaining > 0 && p.layout.fixed || p.slot == nil {
-		return
-	}
-	until := int64(0)
-	if r.Remaining == 0 {
+// note records in the table that a limit has no hit left.
+func (p *Place) note(r *meter.Result) {
+	if r.Remaining == 0 && p.slot != nil {
 		p.table.deny(p.at)
-		until = now + int64(r.MoreAfter/time.Microsecond)
-	}
-	if p.table.layout == p.layout {
-		p.table.noteDenied(p.slot, limit, until)
 	}
 }
 
@@ -201,7 +192,6 @@ func (p *Place) Grant(limit int, quota, now, n int64) {
 // a denial.
 func (p *Place) Refunded(now int64) {
 	if p.slot != nil {
-		p.table.forgetDenied(p.slot)
 		p.table.reopen(p.at, now)
 	}
 }

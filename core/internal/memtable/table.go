@@ -31,9 +31,8 @@ type table struct {
 	blocks *blocks  // nil if no limit's state grows
 }
 
-// The words of a slot: the key's hash, then fixedWords for each limit. If the limit's
-// state grows, these are a reference to its block and the time until which it is
-// known to deny, 0 for none: see deniedUntil.
+// The words of a slot: the key's hash, then those of each limit's state. If the
+// state grows, it is one word, the state's number in blocks.
 const slotHeader = 2
 
 const (

@@ -3,7 +3,6 @@ package memtable
 import (
 	"hash/maphash"
 	"math/rand/v2"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -238,17 +237,6 @@ func TestAdopt(t *testing.T) {
 	}
 }
 
-// A shard has 1,024 keys or more on average, unless it is the only one.
-func TestMaxKeysDecidesTheNumberOfShards(t *testing.T) {
-	for maxKeys, want := range map[int]int{
-		1: 1, 2048: 1, 2049: 2, 4096: 2, 4097: 4, 8192: 4, 8193: 8, 1_000_000: 512,
-	} {
-		if got := New(maxKeys, 0).Shards(); got != want {
-			t.Errorf("MaxKeys %d: %d shards, want %d", maxKeys, got, want)
-		}
-	}
-}
-
 // Two processors that use two shards do not share a cache line.
 func TestAShardFillsACacheLine(t *testing.T) {
 	if size := unsafe.Sizeof(shard{}); strconv.IntSize == 64 && size != 64 {
@@ -301,26 +289,6 @@ func (b slotBits) check(tb testing.TB, model []bool) {
 
 // The slots here end before, at and behind the end of a word.
 var slotNumbers = []int{1, 12, 63, 64, 65, 127, 128, 129, 200}
-
-func TestTheNextSetBitIsFound(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	r := rand.New(rand.NewPCG(seed, 0))
-	for _, slots := range slotNumbers {
-		for round := range 20 {
-			b, model := testBits(r, slots, round%2 == 0)
-			for from := range slots + 1 {
-				want := slices.Index(model[from:], true)
-				if want >= 0 {
-					want += from
-				}
-				if got := b.next(from); got != want {
-					t.Fatalf("the first set bit of %d from %d on is %d, want %d", slots, from, got, want)
-				}
-			}
-		}
-	}
-}
 
 func TestBitsMoveWithTheSlots(t *testing.T) {
 	seed := rand.Uint64()
@@ -426,32 +394,6 @@ func TestAnOldLayoutFindsItsLimitsInANewTable(t *testing.T) {
 	results, _, _ := next.take(now, 1)
 	if day, minute := results[0].Remaining, results[1].Remaining; day != 46 || minute != 2 {
 		t.Errorf("%d left per day, %d per minute, want 46 and 2", day, minute)
-	}
-}
-
-// The work of an eviction is bounded: the more limits and buckets a rule has,
-// the fewer keys are weighed.
-func TestFewerKeysAreWeighedIfWeighingIsExpensive(t *testing.T) {
-	for _, c := range []struct{ limits, buckets, want int }{
-		{limits: 1, want: 8},
-		{limits: 3, want: 8},
-		{limits: 4, want: 6},
-		{limits: 12, want: 2},
-		{limits: 25, want: 1},
-		{limits: 1, buckets: 60, want: 8},
-		{limits: 1, buckets: 10 * 64, want: 2},
-		{limits: 1, buckets: 24 * 60, want: 1},
-	} {
-		var limits []meter.Limit
-		for i := range int64(c.limits) {
-			limits = append(limits, sliding(5, hour+i))
-		}
-		if c.buckets > 0 {
-			limits[0] = bucketed(5, int64(c.buckets)*minute, minute)
-		}
-		if got := newLayout(&rule{}, limits, 1000).sample; got != c.want {
-			t.Errorf("%d limits, %d buckets: %d keys are weighed, want %d", c.limits, c.buckets, got, c.want)
-		}
 	}
 }
 
