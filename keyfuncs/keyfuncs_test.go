@@ -88,6 +88,8 @@ func TestInvalidArgumentsPanic(t *testing.T) {
 		"User: currentUser: nil":         func() { keyfuncs.User(nil) },
 		"UserValue: key: nil":            func() { keyfuncs.UserValue(nil) },
 		`Header: name: ""`:               func() { keyfuncs.Header("") },
+		`Header: name: "a b\n"`:          func() { keyfuncs.Header("a b\n") },
+		`Header: name: "ä"`:              func() { keyfuncs.Header("ä") },
 		`Cookie: name: ""`:               func() { keyfuncs.Cookie("") },
 		`Query: name: ""`:                func() { keyfuncs.Query("") },
 		"Join: no key functions":         func() { keyfuncs.Join() },
@@ -186,25 +188,6 @@ func ExamplePathValue() {
 	// Output: "7" <nil>
 }
 
-func TestHeaderNames(t *testing.T) {
-	for name, want := range map[string]string{
-		"X-Api-Key": "<nil>", "x!#$%&'*+.^_`|~9": "<nil>",
-		"":       `keyfuncs: Header: name: "": must be the name of a header, such as "X-Api-Key"`,
-		"a b\n":  `keyfuncs: Header: name: "a b\n": must be the name of a header, such as "X-Api-Key"`,
-		"X-Key:": `keyfuncs: Header: name: "X-Key:": must be the name of a header, such as "X-Api-Key"`,
-		"ä":      `keyfuncs: Header: name: "ä": must be the name of a header, such as "X-Api-Key"`,
-	} {
-		func() {
-			defer func() {
-				if got := fmt.Sprint(recover()); got != want {
-					t.Errorf("%q: panics with %s, want %s", name, got, want)
-				}
-			}()
-			keyfuncs.Header(name)
-		}()
-	}
-}
-
 func TestFirstOf(t *testing.T) {
 	failed := errors.New("failed")
 	key := func(k string, err error) core.KeyFunc {
@@ -234,15 +217,6 @@ func TestFirstOf(t *testing.T) {
 				t.Errorf("key %q and error %v, want %q and %v", got, err, row.want, row.err)
 			}
 		})
-	}
-}
-
-func TestTheSameKeyOfTwoFunctionsOfFirstOfDiffers(t *testing.T) {
-	user := keyfuncs.FirstOf(keyfuncs.Header("X-User"), keyfuncs.ClientIP())
-	named := keyOf(t, user, &request{remote: "198.51.100.1:80", header: headers("X-User", "192.0.2.1")})
-	address := keyOf(t, user, &request{remote: "192.0.2.1:80"})
-	if named == address {
-		t.Errorf("a user who is called as an address has its key: %q", named)
 	}
 }
 
