@@ -108,22 +108,14 @@ func (c *placesCounters) Do(ctx context.Context, whole *core.Batch) error {
 		to.Items, to.from = append(to.Items, item), append(to.from, i)
 	}
 	whole.Allowed = true
-	switch whole.Op {
-	case core.OpTake, core.OpPeek:
+	if whole.Op == core.OpTake || whole.Op == core.OpPeek {
 		return h.take(ctx, whole)
-	case core.OpCharge, core.OpGrant:
-		// If the shared store has charged nothing, neither does the local one, so that
-		// the error is true of both.
-		if err := h.shared.do(ctx, whole); err != nil {
-			if !errors.Is(err, core.ErrNotCharged) {
-				err = errors.Join(err, h.local.do(ctx, whole))
-			}
-			return err
-		}
-		return h.local.do(ctx, whole)
-	default:
-		return errors.Join(h.local.do(ctx, whole), h.shared.do(ctx, whole))
 	}
+	err := h.shared.do(ctx, whole)
+	if errors.Is(err, core.ErrNotCharged) {
+		return err // which must be true of both stores
+	}
+	return errors.Join(err, h.local.do(ctx, whole))
 }
 
 // release returns the halves to their pool, without what the caller owns.
