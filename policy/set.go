@@ -41,7 +41,6 @@ type Set struct {
 	places  *places                       // over shared and local; nil if there is one store
 	slots   map[slotsOf]*inflight.Limiter // of the policies with in-flight, also of former files
 	wanted  map[string]bool               // names that Only was asked for
-	warned  map[string]bool               // warnings that have been logged
 	closed  bool
 	unwatch context.CancelFunc // nil: the file is not watched
 }
@@ -70,7 +69,7 @@ func Parse(name string, text []byte, opts ...Option) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Set{file: name, options: o, wanted: map[string]bool{}, warned: map[string]bool{}, slots: map[slotsOf]*inflight.Limiter{}}
+	s := &Set{file: name, options: o, wanted: map[string]bool{}, slots: map[slotsOf]*inflight.Limiter{}}
 	if err := s.Replace(text); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -446,7 +445,8 @@ func (s *Set) PolicyOf(rule string) string {
 
 // Warnings returns parts of the file in force that are legal and probably
 // mistakes: tiers, costs and keys that a client can choose, and keys that a request
-// may lack if the file does not set the field missing. Each warning is also logged once.
+// may lack if the file does not set the field missing. They are logged when the file is
+// put in force.
 func (s *Set) Warnings() []*Error {
 	m := &mistakes{file: s.file}
 	for _, d := range s.current.Load().Doubts {
@@ -455,13 +455,9 @@ func (s *Set) Warnings() []*Error {
 	return m.errs
 }
 
-// warn logs the warnings that have not been logged before.
+// warn logs the warnings.
 func (s *Set) warn() {
 	for _, e := range s.Warnings() {
-		text := e.Error()
-		if !s.warned[text] {
-			s.warned[text] = true
-			s.options.log.Warn("policy file: probably a mistake", "file", e.File, "line", e.Line, "field", e.Field, "problem", e.Problem, "hint", e.Hint)
-		}
+		s.options.log.Warn("policy file: probably a mistake", "file", e.File, "line", e.Line, "field", e.Field, "problem", e.Problem, "hint", e.Hint)
 	}
 }

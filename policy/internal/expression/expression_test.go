@@ -169,8 +169,8 @@ func TestExpressionsRunConcurrently(t *testing.T) {
 // looks at: nothing in the language makes long things of short ones.
 func TestExpressionsThatWouldTakeMuch(t *testing.T) {
 	for _, text := range []string{
-		`1..1000000000`, `len(1..1000000000)`, `map([1], #)`, `all([1], true)`, `reduce([1], # + #acc)`, `let x = 1; x`, `2 ** 1000000`, `repeat("x", 1000000000)`,
-		`sum(1..10)`, `toJSON(header)`, `fromJSON(path)`, `join(split(path, ""), "xxxxxxxx")`, `replace(path, "", "xxxxxxxx")`, `{"a": 1}.a`, `now()`, `date(path)`,
+		`1..1000000000`, `len(1..1000000000)`, `map([1], #)`, `all([1], true)`, `reduce([1], # + #acc)`, `let x = 1; x`, `repeat("x", 1000000000)`,
+		`sum(1..10)`, `toJSON(header)`, `fromJSON(path)`, `join(split(path, ""), "xxxxxxxx")`, `replace(path, "", "xxxxxxxx")`, `now()`, `date(path)`,
 		`[1,2,3]`, `header`, `$env`, `$env["method "]`, `attributes`, `"a" matches path`, `method()`, `ip.x`, `len`, `# `, `.x`, ``, ` `,
 		strings.Repeat("-", 2000) + "1", strings.Repeat("path+", 600) + "path", strings.Repeat("x", 5000),
 		`header "x"`, "`" + "a", `"\u{110000}"`, `cidr(ip, "10.0.0.0/8"`, `cidr()`, `cidr(1, "10.0.0.0/8")`, `cidr(query["q"], "10.0.0.0/8")`, `header[1]`, `header[""]`, `json[".a"]`, `json["a..b"]`,

@@ -58,21 +58,13 @@ func (p *Policy) DenyRule() string { return p.Name + ".deny-list" }
 // TierRule returns the name of the rule that has the limits of a tier.
 func (p *Policy) TierRule(tier string) string { return p.Name + "-" + tier }
 
-// maxName is the longest name of a limiter's rule.
-const maxName = 64
-
-// distinct notes rules of the limiter that would have the same name, and names that are
-// too long. Each policy is a rule, and so is each of its tiers, and its lists only and
+// distinct notes rules of the limiter that would have the same name. Each policy is a rule, and so is each of its tiers, and its lists only and
 // deny are one.
 func (r *reader) distinct(policies []*Policy) {
 	taken := map[string]value{}
 	take := func(name string, at value, hint string) {
-		other, twice := taken[name]
-		switch {
-		case twice:
+		if other, twice := taken[name]; twice {
 			r.bad(at, fmt.Sprintf("the name %s is taken by %s in line %d", name, other.path, other.place().Line), hint)
-		case len(name) > maxName:
-			r.bad(at, fmt.Sprintf("the name %s has %d characters: at most %d", name, len(name), maxName), "it is made of the names of the policy and the tier: choose shorter ones")
 		}
 		taken[name] = at
 	}

@@ -106,17 +106,13 @@ func TestBoundsOfFields(t *testing.T) {
 		return strings.Join(all, ", ")
 	}
 	for name, c := range map[string]struct{ file, most, more string }{
-		"timeout":           {"{store: {redis: {address: 'a:1', timeout: %s}}, policies: [{name: a, limits: 1/s}]}", "1m", "60001ms"},
-		"interval":          {"{store: {synced: {redis: {address: 'a:1'}, interval: %s}}, policies: [{name: a, limits: 1/s aligned}]}", "1h", "3600001ms"},
-		"least max-keys":    {"{local: {max-keys: %s}, policies: [{name: a, limits: 1/s}]}", "1", "0"},
-		"max-keys":          {"{local: {max-keys: %s}, policies: [{name: a, limits: 1/s}]}", "2147483647", "2147483648"},
-		"name":              {"{policies: [{name: %s, limits: 1/s}]}", strings.Repeat("a", maxName), strings.Repeat("a", maxName+1)},
-		"name of a counter": {"{policies: [{name: a, tier: method, tiers: {default: 1/s, %s: 1/s}}]}", strings.Repeat("b", maxName-2), strings.Repeat("b", maxName-1)},
-		"limits":            {"{policies: [{name: a, limits: [%s]}]}", numbered(core.MaxLimits, "1/1%ds"), numbered(core.MaxLimits+1, "1/1%ds")},
-		"limits in text":    {"{policies: [{name: a, limits: '%s'}]}", numbered(core.MaxLimits, "1/1%ds"), numbered(core.MaxLimits+1, "1/1%ds")},
-		"tiers":             {"{policies: [{name: a, tier: user, tiers: {default: 1/s, %s}}]}", numbered(maxTiers-1, "t%d: 1/s"), numbered(maxTiers, "t%d: 1/s")},
-		"addresses":         {"{store: {redis: {cluster: true, address: [%s]}}, policies: [{name: a, limits: 1/s}]}", numbered(1000, "'a:1%d'"), numbered(1001, "'a:1%d'")},
-		"bytes of a cost":   {"{policies: [{name: a, limits: 9/s, cost: \"1%s\"}]}", strings.Repeat(" ", 4095), strings.Repeat(" ", 4096)},
+		"timeout":         {"{store: {redis: {address: 'a:1', timeout: %s}}, policies: [{name: a, limits: 1/s}]}", "1m", "60001ms"},
+		"interval":        {"{store: {synced: {redis: {address: 'a:1'}, interval: %s}}, policies: [{name: a, limits: 1/s aligned}]}", "1h", "3600001ms"},
+		"least max-keys":  {"{local: {max-keys: %s}, policies: [{name: a, limits: 1/s}]}", "1", "0"},
+		"max-keys":        {"{local: {max-keys: %s}, policies: [{name: a, limits: 1/s}]}", "2147483647", "2147483648"},
+		"name":            {"{policies: [{name: %s, limits: 1/s}]}", strings.Repeat("a", 64), strings.Repeat("a", 65)},
+		"addresses":       {"{store: {redis: {cluster: true, address: [%s]}}, policies: [{name: a, limits: 1/s}]}", numbered(1000, "'a:1%d'"), numbered(1001, "'a:1%d'")},
+		"bytes of a cost": {"{policies: [{name: a, limits: 9/s, cost: \"1%s\"}]}", strings.Repeat(" ", 4095), strings.Repeat(" ", 4096)},
 	} {
 		if got := readText(fmt.Sprintf(c.file, c.most)); got != "" {
 			t.Errorf("%s: %.60s is refused: %s", name, c.most, got)

@@ -59,9 +59,6 @@ func (r *reader) limitText(v value) []core.Limit {
 		}
 		all = append(all, limits...)
 	}
-	if len(all) > core.MaxLimits {
-		r.bad(v, fmt.Sprintf("%d limits: at most %d", len(all), core.MaxLimits), "")
-	}
 	return all
 }
 
@@ -106,10 +103,7 @@ type Tier struct {
 // DefaultTier is the tier of requests of no tier that a policy names.
 const DefaultTier = "default"
 
-const (
-	unlimited = "unlimited"
-	maxTiers  = 32 // of a policy
-)
+const unlimited = "unlimited"
 
 // tiers reads a mapping of the names of tiers and their limits.
 func (r *reader) tiers(v value) ([]Tier, bool) {
@@ -133,9 +127,6 @@ func (r *reader) tiers(v value) ([]Tier, bool) {
 	if !found {
 		r.bad(v, "the tier default is missing", "it is for requests of no tier that is named here; it may be unlimited")
 	}
-	if len(all) > maxTiers {
-		r.bad(v, fmt.Sprintf("%d tiers: at most %d", len(all), maxTiers), "")
-	}
 	return all, len(r.errs) == before
 }
 
@@ -152,10 +143,7 @@ func (q Quotas) Of(l *core.Limit) (quota int64, found bool) {
 	return quota, found
 }
 
-const (
-	quotaWant = "want quotas with the windows of the policy's limits such as 1000/m, 20000/d, or " + unlimited
-	maxOwn    = 10_000 // keys of a policy
-)
+const quotaWant = "want quotas with the windows of the policy's limits such as 1000/m, 20000/d, or " + unlimited
 
 // quotas reads the quotas of single keys of a policy whose limits have been read: the
 // window says which limit a quota is for.
@@ -177,8 +165,8 @@ func (r *reader) quotas(v value, p *Policy) {
 		}
 	}
 	pairs, ok := r.pairs(v, "a mapping such as {ann: 1000/m}")
-	if ok && (len(pairs) == 0 || len(pairs) > maxOwn) {
-		r.bad(v, fmt.Sprintf("%d keys: want 1 to %d", len(pairs), maxOwn), "for more, the program can give policy.WithQuota")
+	if ok && len(pairs) == 0 {
+		r.bad(v, "is empty", "want a mapping such as {ann: 1000/m}")
 	}
 	p.Quotas = map[string]Quotas{}
 	for _, pair := range pairs {

@@ -1,6 +1,7 @@
 package file
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -255,30 +256,21 @@ func (r *reader) headers(v value) (core.Headers, bool) {
 	form := choice(r, word[core.Headers]{"draft-03", core.HeadersDraft03}, word[core.Headers]{"draft-07", core.HeadersDraft07}, word[core.Headers]{"draft-10", core.HeadersDraft10},
 		word[core.Headers]{"x-epoch", core.HeadersXEpoch}, word[core.Headers]{"x-milliseconds", core.HeadersXMillis}, word[core.Headers]{"x-seconds", core.HeadersXSeconds}, word[core.Headers]{"off", core.HeadersOff})
 	before := len(r.errs)
-	items := r.items(v, 7, "a list of header forms", true)
 	var h core.Headers
-	for _, item := range items {
+	for _, item := range r.items(v, 7, "a list of header forms", true) {
 		got, ok := form(item)
-		text := kindText(item.node)
-		switch {
+		switch text := kindText(item.node); {
 		case !ok:
-		case got == core.HeadersOff && len(items) > 1:
-			r.bad(item, "off: cannot stand beside others", "")
-		case got == core.HeadersOff:
-		case h&got != 0:
-			r.bad(item, text+": stands twice", "")
-		case got&twins != 0 && h&twins != 0:
+		case h != 0 && (h|got)&core.HeadersOff != 0:
+			r.bad(item, text+": off cannot stand beside others", "")
+		case (h|got)&twins == twins:
 			r.bad(item, text+": "+sameHeaders, "write one of them")
-		case got&resets != 0 && h&resets != 0:
+		case got&resets != 0 && h&resets&^got != 0:
 			r.bad(item, text+": X-RateLimit-Reset can have only one form", "")
-		default:
-			h |= got
 		}
+		h |= got
 	}
-	if h == 0 {
-		h = core.HeadersOff
-	}
-	return h, len(r.errs) == before
+	return cmp.Or(h, core.HeadersOff), len(r.errs) == before
 }
 
 // oneTwin notes policies whose headers cannot be in one response. Clients see

@@ -130,13 +130,7 @@ func (r *reader) text(v value, want string) (string, bool) {
 		r.bad(v, describe(v.node)+": want "+want, "")
 		return "", false
 	default:
-		hint := "put text that looks like something else in quotes"
-		if _, number := v.node.(*ast.IntegerNode); number && strings.Contains(want, "3/6s") {
-			hint = fmt.Sprintf("write a slash and a window behind the quota, as in %s/m", describe(v.node))
-		} else if number && strings.Contains(want, "6s") {
-			hint = fmt.Sprintf("write a unit behind the number, as in %ss", describe(v.node))
-		}
-		r.bad(v, describe(v.node)+": is not text: want "+want, hint)
+		r.bad(v, describe(v.node)+": is not text: want "+want, "put text that looks like something else in quotes")
 		return "", false
 	}
 	if s == "" {

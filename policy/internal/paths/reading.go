@@ -3,6 +3,7 @@
 package paths
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/floodgate-go/floodgate/core"
@@ -174,23 +175,17 @@ func decode(s string) string {
 		switch {
 		case s[i] == '+':
 			b = append(b, ' ')
-		case s[i] == '%' && i+2 < len(s) && isHex(s[i+1]) && isHex(s[i+2]):
-			b = append(b, unhex(s[i+1])<<4|unhex(s[i+2]))
+		case s[i] == '%' && i+2 < len(s):
+			c, err := strconv.ParseUint(s[i+1:i+3], 16, 8)
+			if err != nil {
+				b = append(b, s[i])
+				continue
+			}
+			b = append(b, byte(c))
 			i += 2
 		default:
 			b = append(b, s[i])
 		}
 	}
 	return string(b)
-}
-
-func isHex(c byte) bool {
-	return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F'
-}
-
-func unhex(c byte) byte {
-	if c <= '9' {
-		return c - '0'
-	}
-	return c&^0x20 - 'A' + 10
 }

@@ -2,6 +2,7 @@
 package words
 
 import (
+	"regexp"
 	"strings"
 
 	"github.com/floodgate-go/floodgate/core"
@@ -24,6 +25,9 @@ func Shown(s string) string {
 	return Shorten(s)
 }
 
+// rule is the beginning of an error of core.New about a rule.
+var rule = regexp.MustCompile(`^Rules\[\d+\] \("[^"]*"\)\.`)
+
 // Reason returns the text of an error of package core, without the parts that
 // the place of the message makes clear.
 func Reason(err error) string {
@@ -33,7 +37,7 @@ func Reason(err error) string {
 		if _, rest, found := strings.Cut(line, ", item 1: "); found {
 			line = rest
 		}
-		lines = append(lines, strings.TrimPrefix(line, core.ErrConfig.Error()+": "))
+		lines = append(lines, rule.ReplaceAllString(strings.TrimPrefix(line, core.ErrConfig.Error()+": "), ""))
 	}
 	return strings.Join(lines, "; ")
 }

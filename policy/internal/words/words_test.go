@@ -33,6 +33,7 @@ func TestReason(t *testing.T) {
 		{fmt.Errorf("%w: Quota: -1: must be 0 or more", core.ErrConfig), "Quota: -1: must be 0 or more"},
 		{errors.Join(fmt.Errorf("%w: a", core.ErrConfig), fmt.Errorf("%w: b", core.ErrConfig)), "a; b"},
 		{fmt.Errorf("\"x\", item 1: %w", limits), "limits: item 1: want a quota"},
+		{fmt.Errorf("%w: Rules[1] (\"a-b\").Limits: 17 of them", core.ErrConfig), "Limits: 17 of them"},
 		{errors.New("other"), "other"},
 	} {
 		if got := Reason(row.err); got != row.want {
