@@ -117,6 +117,29 @@ func TestWithinARuleDeniedKeysGoLast(t *testing.T) {
 	}
 }
 
+// A key that got hits back is not denied any more: it makes room before all denied ones do.
+func TestAKeyThatGotHitsBackMakesRoomFirst(t *testing.T) {
+	for name, giveBack := range map[string]func(l *core.Limiter, d core.Decision) error{
+		"Grant":  func(l *core.Limiter, d core.Decision) error { _, err := l.Grant(t.Context(), 1, d.Hit()); return err },
+		"Adjust": func(l *core.Limiter, d core.Decision) error { return l.Adjust(t.Context(), d, 2) },
+	} {
+		m, l := sharedStore(t, 1000, 3)
+		for i := range 1000 {
+			d, err := l.Take(t.Context(), 3, core.Hit{Rule: "r0", Key: fmt.Sprint(i)})
+			if i == 999 {
+				err = giveBack(l, d)
+			}
+			if err != nil || !d.Allowed {
+				t.Fatal(d, err)
+			}
+		}
+		takeOf(t, l, "r0", "new")
+		if got := left(t, l, "r0", "999"); got != 3 || m.Evicted() != 1 {
+			t.Errorf("%s: the key has %d left, and %d were evicted", name, got, m.Evicted())
+		}
+	}
+}
+
 // Somebody who is denied under one username fills the store with made-up ones.
 // He needs as many denied usernames as the rule's share of MaxKeys to get rid
 // of his own counter.

@@ -220,13 +220,15 @@ func TestARequestThatCostsAKeyNothingDoesNotWaitForIt(t *testing.T) {
 	})
 }
 
-// What a request in line may cost at most depends on the quota that it brings.
+// What a request in line may cost at most, and how long it waits, depends on the quota that it brings.
 func TestARequestInLineHasTheQuotaThatItBrings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, c := newLimiter(t, patient(0, fixed(2, time.Second)), nil), newCrowd()
 		rich := core.Hit{Rule: "r", Key: "k", Quotas: []int64{10}}
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
 		for i, hit := range []core.Hit{waitedFor, waitedFor, rich} {
-			c.come(i, func() (core.Decision, error) { return l.Wait(t.Context(), []int64{2, 1, 5}[i], hit) })
+			c.come(i, func() (core.Decision, error) { return l.Wait(ctx, []int64{2, 1, 5}[i], hit) })
 		}
 		time.Sleep(time.Minute)
 		c.inOrder(t, 3)
