@@ -173,9 +173,9 @@ func TestARequestWithTwoKeysHoldsNobodyUp(t *testing.T) {
 func TestAtItsTurnARequestLooksAtTheLinesOfItsOtherKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, c := newLimiter(t, core.Config{Rules: []core.Rule{
-			{Name: "both", Limits: bucket(2, 10*time.Second)},
-			{Name: "late", Limits: bucket(1, 2*time.Second)},
-			{Name: "early", Limits: bucket(2, time.Second)},
+			{Name: "both", Limits: []core.Limit{bucket(2, 10*time.Second)}},
+			{Name: "late", Limits: []core.Limit{bucket(1, 2*time.Second)}},
+			{Name: "early", Limits: []core.Limit{bucket(2, time.Second)}},
 		}}, nil), newCrowd()
 		use := func(cost int64, rule string) {
 			t.Helper()

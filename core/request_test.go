@@ -83,11 +83,12 @@ func costs(n int64) func(core.Request) (int64, error) {
 	return func(core.Request) (int64, error) { return n, nil }
 }
 
+// oneRule is a configuration of a rule "r", whose requests all have the key "k".
 func oneRule(limits ...core.Limit) core.Config {
 	return core.Config{Rules: []core.Rule{{Name: "r", Key: static("k"), Limits: limits}}}
 }
 
-// numbered returns rules that count every request.
+// numbered returns rules "r0", "r1" and so on for the key "k", of 10 hits a minute.
 func numbered(n int) []core.Rule {
 	rules := make([]core.Rule, n)
 	for i := range rules {
@@ -96,9 +97,9 @@ func numbered(n int) []core.Rule {
 	return rules
 }
 
-// bucket is a token bucket that holds as many hits as come back in the window.
-func bucket(quota int64, window time.Duration) []core.Limit {
-	return []core.Limit{{Quota: quota, Window: window, Algorithm: core.TokenBucket}}
+// bucket is a token bucket limit.
+func bucket(quota int64, window time.Duration) core.Limit {
+	return core.Limit{Quota: quota, Window: window, Algorithm: core.TokenBucket}
 }
 
 // fixed is a limit of a fixed window.
@@ -173,16 +174,6 @@ func aroundMemory(do func(ctx context.Context, c core.Counters, b *core.Batch) e
 	return &around{Store: core.Must(core.NewMemory(core.MemoryConfig{})), do: do}
 }
 
-// without is a Memory that does not know some operations.
-func without(ops core.Op) core.Store {
-	return aroundMemory(func(ctx context.Context, c core.Counters, b *core.Batch) error {
-		if b.Op&ops != 0 {
-			return core.ErrUnsupported
-		}
-		return c.Do(ctx, b)
-	})
-}
-
 // counting is a store that counts operations, and fails where fault is set.
 type counting struct {
 	around
@@ -221,6 +212,7 @@ func (s *counting) count(ctx context.Context, c core.Counters, b *core.Batch) er
 
 var errFault = errors.New("dial tcp 10.1.2.3:6379: connection refused")
 
+// left returns how many hits a key has left.
 func left(t testing.TB, l *core.Limiter, rule, key string) int64 {
 	t.Helper()
 	d, err := l.Peek(context.Background(), 0, core.Hit{Rule: rule, Key: key})

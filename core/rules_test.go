@@ -272,7 +272,7 @@ func TestQuotasOfAHitAreChecked(t *testing.T) {
 
 // A decision with quotas of its own is refunded and adjusted with them.
 func TestADecisionIsSettledWithItsQuotas(t *testing.T) {
-	for _, limits := range [][]core.Limit{bucket(2, time.Minute), {core.PerMinute(2)}, append(bucket(2, time.Minute), core.PerMinute(3))} {
+	for _, limits := range [][]core.Limit{{bucket(2, time.Minute)}, {core.PerMinute(2)}, {bucket(2, time.Minute), core.PerMinute(3)}} {
 		l := newLimiter(t, oneRule(limits...), newClock())
 		hit := core.Hit{Rule: "r", Key: "k", Quotas: []int64{60, 60}[:len(limits)]}
 		for _, cost := range []int64{0, 60} {

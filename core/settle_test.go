@@ -45,7 +45,7 @@ func TestAdjustSettlesToTheActualCost(t *testing.T) {
 // More than the quota is a debt: it takes longer to pay off than the quota does.
 func TestADebtIsPaidOffByWaiting(t *testing.T) {
 	c := newClock()
-	l := newLimiter(t, oneRule(bucket(10, 10*time.Second)...), c)
+	l := newLimiter(t, oneRule(bucket(10, 10*time.Second)), c)
 	k := core.Hit{Rule: "r", Key: "k"}
 	d, _ := l.Take(t.Context(), 1, k)
 	if err := l.Adjust(t.Context(), d, 15); err != nil {
@@ -273,16 +273,15 @@ var (
 )
 
 func TestSettle(t *testing.T) {
-	c, s := newClock(), newCounting()
-	s.Store = core.Must(core.NewMemory(core.MemoryConfig{Clock: c.Now}))
-	l := newLimiter(t, core.Config{Name: "l", Store: s, Rules: []core.Rule{
+	c := newClock()
+	l := newLimiter(t, core.Config{Rules: []core.Rule{
 		{Name: "all", Key: static("k"), Limits: []core.Limit{core.PerMinute(20)}},
 		{
 			Name: "failures", Key: static("k"), Limits: []core.Limit{core.PerMinute(5)},
 			Counts: func(_ core.Request, o core.Outcome) bool { return o.Status >= 400 && o.Status < 500 },
 			Clears: func(_ core.Request, o core.Outcome) bool { return o.Status < 400 },
 		},
-	}}, nil)
+	}}, c)
 	want := func(what string, all, failures int64) {
 		t.Helper()
 		if a, f := left(t, l, "all", "k"), left(t, l, "failures", "k"); a != all || f != failures {
@@ -334,7 +333,7 @@ func TestASettledRuleIsRefundedByItsOwnResults(t *testing.T) {
 	rule := func(name string, counts func(core.Request, core.Outcome) bool, windows ...time.Duration) core.Rule {
 		r := core.Rule{Name: name, Key: static("k"), Counts: counts}
 		for _, w := range windows {
-			r.Limits = append(r.Limits, bucket(10, w)...)
+			r.Limits = append(r.Limits, bucket(10, w))
 		}
 		return r
 	}

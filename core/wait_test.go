@@ -265,7 +265,7 @@ func TestARequestIsDeniedWhenItsTimeIsOver(t *testing.T) {
 // A request whose time is over does not overtake the head of its line, which costs more than there is.
 func TestARequestWhoseTimeIsOverDoesNotOvertake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, c := newLimiter(t, patient(3200*time.Millisecond, bucket(4, 4*time.Second)...), nil), newCrowd()
+		l, c := newLimiter(t, patient(3200*time.Millisecond, bucket(4, 4*time.Second)), nil), newCrowd()
 		take := func(cost int64) {
 			t.Helper()
 			if d, err := l.Take(t.Context(), cost, waitedFor); err != nil || !d.Allowed {
@@ -476,7 +476,7 @@ func TestAStoreThatNamesNoWaitIsAskedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newAsked()
 		store.after = func(_ context.Context, b *core.Batch) { b.Items[0].Results[0].RetryAfter = 0 }
-		config := patient(time.Minute, bucket(1, 10*time.Millisecond)...)
+		config := patient(time.Minute, bucket(1, 10*time.Millisecond))
 		config.Store = store
 		l, c := newLimiter(t, config, nil), newCrowd()
 		for i := range 2 {
