@@ -31,11 +31,8 @@ func TestWhatIsEvicted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			clk := newClock()
 			m := core.Must(core.NewMemory(core.MemoryConfig{MaxKeys: 3, Clock: clk.Now}))
-			fixed := func(quota int64, window time.Duration) []core.Limit {
-				return []core.Limit{{Quota: quota, Window: window, Algorithm: core.FixedWindow}}
-			}
 			l := newLimiter(t, core.Config{Store: m, Rules: []core.Rule{
-				{Name: "a", Limits: fixed(4, time.Hour)}, {Name: "b", Limits: fixed(100, time.Second)},
+				{Name: "a", Limits: []core.Limit{fixed(4, time.Hour)}}, {Name: "b", Limits: []core.Limit{fixed(100, time.Second)}},
 			}}, nil)
 			quota := map[string]int64{"a": 4, "b": 100}
 			for _, u := range c.uses {
