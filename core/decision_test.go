@@ -30,6 +30,14 @@ func TestTheDecidingLimit(t *testing.T) {
 	want(1, "small", true) // 1 of 2 left, first of equals
 	want(2, "small", true)
 	want(3, "long", false) // the longest wait, first of equals
+
+	// 9 of 100 is a smaller share than 4 of 5.
+	l = newLimiter(t, core.Config{Rules: []core.Rule{{Name: "five", Limits: []core.Limit{core.PerHour(5)}}, {Name: "hundred", Limits: []core.Limit{core.PerHour(100)}}}}, newClock())
+	five, hundred := core.Hit{Rule: "five", Key: "k"}, core.Hit{Rule: "hundred", Key: "k"}
+	_, _ = l.Take(t.Context(), 90, hundred)
+	if d, err := l.Take(t.Context(), 1, five, hundred); err != nil || d.Rule() != "hundred" {
+		t.Errorf("%v, %v, want rule hundred", d, err)
+	}
 }
 
 // Several keys of one rule: the decision names the one that denies, and

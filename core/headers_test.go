@@ -88,6 +88,7 @@ func TestThePolicyOfATokenBucket(t *testing.T) {
 		{1000, 7, 24 * time.Hour, "q=7"},        // 604.8 s
 		{3, 7, time.Minute, "q=7;w=140"},
 		{7, 3, time.Minute, "q=3"},
+		{3, 1, 3*time.Second + time.Microsecond, "q=1"}, // a third of a microsecond more than 1 s
 		{0, 5, time.Minute, "q=0;w=60"},
 		{1, core.MaxQuota, time.Second, "q=2147483647;w=2147483647"},
 		{core.MaxQuota, core.MaxQuota, core.MaxWindow, "q=2147483647;w=31622400"},

@@ -22,8 +22,10 @@ func TestHooks(t *testing.T) {
 		if d := l.Check(preflight); !d.Allowed || d.Reason != core.ReasonSkipped || left(t, l, "r", "k") != 10 {
 			t.Error(d)
 		}
-		if d := l.Check(&request{method: "OPTIONS"}); d.Reason != core.ReasonWithinLimits {
-			t.Error(d)
+		for _, r := range []*request{{method: "OPTIONS"}, {method: "POST", header: preflight.header}} {
+			if d := l.Check(r); d.Reason != core.ReasonWithinLimits {
+				t.Errorf("%s: %v", r.method, d)
+			}
 		}
 	})
 	t.Run("cost", func(t *testing.T) {

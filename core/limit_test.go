@@ -113,6 +113,21 @@ func limitText(l core.Limit) string {
 	return text
 }
 
+func TestTheDefaultsOfALockout(t *testing.T) {
+	for given, want := range map[core.Lockout]core.Lockout{
+		{First: time.Minute}:                                {First: time.Minute, Factor: 2, Max: time.Hour, Decay: time.Hour},
+		{First: 2 * time.Hour}:                              {First: 2 * time.Hour, Factor: 2, Max: 2 * time.Hour, Decay: 2 * time.Hour},
+		{First: time.Minute, Max: time.Hour, Decay: 1e9}:    {First: time.Minute, Factor: 2, Max: time.Hour, Decay: 1e9},
+		{First: time.Minute, Factor: 1, Max: 2 * time.Hour}: {First: time.Minute, Factor: 1, Max: time.Minute, Decay: time.Minute},
+	} {
+		limit := fixed(5, time.Hour)
+		limit.Lockout = given
+		if got := newLimiter(t, oneRule(limit), nil).Check(&request{}).Limit().Lockout; got != want {
+			t.Errorf("%+v: %+v, want %+v", given, got, want)
+		}
+	}
+}
+
 // The error for a number says which numbers are allowed, that for a unit which units.
 func TestLimitsTextSaysWhatIsAllowed(t *testing.T) {
 	for text, want := range map[string]string{

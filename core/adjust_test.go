@@ -1,0 +1,328 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
+)
+
+func TestAdjustSettlesToTheActualCost(t *testing.T) {
+	for _, limit := range every {
+		for _, limits := range [][]core.Limit{{limit}, {limit, core.PerMinute(80)}} {
+			for _, actual := range []int64{0, 1, 10, 30, 100, 150} {
+				c := newClock()
+				l := newLimiter(t, oneRule(limits...), c)
+				k := core.Hit{Rule: "r", Key: "k"}
+				d, err := l.Take(t.Context(), 10, k)
+				if err != nil || !d.Allowed {
+					t.Fatal(d, err)
+				}
+				c.advance(time.Millisecond)
+				if err := l.Adjust(t.Context(), d, actual); err != nil {
+					t.Errorf("%v, %d: %v", limits, actual, err)
+				}
+				seen, _ := l.Peek(t.Context(), 0, k)
+				for s := range seen.Limits() {
+					if want := max(0, s.Limit.Quota-actual); s.Remaining != want {
+						t.Errorf("%v, settled to %d: %d left of %s, want %d", limits, actual, s.Remaining, s.Limit.Name, want)
+					}
+				}
+			}
+		}
+	}
+}
+
+// More than the quota is a debt: it takes longer to pay off than the quota does.
+func TestADebtIsPaidOffByWaiting(t *testing.T) {
+	c := newClock()
+	l := newLimiter(t, oneRule(bucket(10, 10*time.Second)), c)
+	k := core.Hit{Rule: "r", Key: "k"}
+	d, _ := l.Take(t.Context(), 1, k)
+	if err := l.Adjust(t.Context(), d, 15); err != nil {
+		t.Fatal(err)
+	}
+	if d, _ = l.Take(t.Context(), 1, k); d.Allowed || d.RetryAfter != 6*time.Second {
+		t.Errorf("15 hits of 10: %v, wait %v, want 6s", d.Allowed, d.RetryAfter)
+	}
+	c.advance(6 * time.Second)
+	if d, _ = l.Take(t.Context(), 1, k); !d.Allowed {
+		t.Errorf("after the wait: %v", d)
+	}
+}
+
+func TestWhatAdjustLeavesAlone(t *testing.T) {
+	s := newCounting()
+	config := oneRule(core.PerMinute(5), core.PerHour(9))
+	config.Store = s
+	l := newLimiter(t, config, nil)
+	k := core.Hit{Rule: "r", Key: "k"}
+	d, _ := l.Take(t.Context(), 2, k)
+	if err := l.Adjust(t.Context(), d, -1); !errors.Is(err, core.ErrNegativeCost) {
+		t.Errorf("a negative cost: %v", err)
+	}
+	denied, _ := l.Take(t.Context(), 5, k)
+	none, _ := l.Take(t.Context(), 5)
+	peeked, _ := l.Peek(t.Context(), 1, k)
+	free, _ := l.Take(t.Context(), 0, k)
+	for _, d := range []core.Decision{{}, denied, none, peeked} {
+		if err := l.Adjust(t.Context(), d, 5); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := l.Adjust(t.Context(), free, 0); err != nil || s.refunds != 0 {
+		t.Errorf("to what was charged: %v, %d refunds", err, s.refunds)
+	}
+	for _, cost := range []int64{3, 3, 0} { // the second time it is settled
+		if err := l.Adjust(t.Context(), d, cost); err != nil {
+			t.Error(err)
+		}
+	}
+	if got := left(t, l, "r", "k"); got != 2 || s.refunds != 0 {
+		t.Errorf("%d left, want 2; %d refunds", got, s.refunds)
+	}
+}
+
+// An Adjust that charged nothing may be tried again; one whose reply was lost may not.
+func TestAnAdjustThatFails(t *testing.T) {
+	for _, row := range []struct {
+		fault error
+		want  int64
+	}{{fmt.Errorf("read only: %w", core.ErrNotCharged), 4}, {errors.New("no reply"), 7}} {
+		s, log, config := newCounting(), new(lines), oneRule(core.PerMinute(9), core.PerHour(20))
+		config.Store, config.Log = s, log.logger()
+		l := newLimiter(t, config, nil)
+		d, err := l.Take(t.Context(), 2, core.Hit{Rule: "r", Key: "k"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.fault = row.fault
+		if err := l.Adjust(t.Context(), d, 5); !errors.Is(err, row.fault) {
+			t.Errorf("%v, want %v", err, row.fault)
+		}
+		s.fault = nil
+		if err := l.Adjust(t.Context(), d, 5); err != nil {
+			t.Error(err)
+		}
+		if got := left(t, l, "r", "k"); got != row.want {
+			t.Errorf("%v: %d left, want %d", row.fault, got, row.want)
+		}
+		if n := len(log.take()); n != 1 || l.Stats().Failed != 1 {
+			t.Errorf("%v: %d lines in the log and %d failures, want one each", row.fault, n, l.Stats().Failed)
+		}
+	}
+}
+
+// If the charge of one key is made and the refund of another is not, a second Adjust does not
+// charge again.
+func TestAdjustDoesNotChargeTwiceIfItsRefundFails(t *testing.T) {
+	charges := 0
+	config := core.Config{Rules: numbered(2), Store: aroundMemory(func(ctx context.Context, c core.Counters, b *core.Batch) error {
+		switch b.Op {
+		case core.OpCharge:
+			charges++
+		case core.OpRefund:
+			return core.ErrNotCharged
+		}
+		return c.Do(ctx, b)
+	})}
+	config.Rules[0].Cost, config.Rules[1].Cost = costs(1), costs(9)
+	l := newLimiter(t, config, nil)
+	d := l.Check(&request{})
+	l.Settle(&request{}, d, core.Outcome{Status: 200})
+	for range 2 {
+		_ = l.Adjust(t.Context(), d, 5)
+	}
+	if charges != 1 {
+		t.Errorf("%d charges, want 1", charges)
+	}
+}
+
+// Takes, settlements and refunds in any order leave what a plain count says.
+func TestAdjustIsACount(t *testing.T) {
+	seed := rand.Uint64()
+	r := rand.New(rand.NewPCG(seed, 0))
+	for range 300 {
+		limit := every[r.IntN(2)]
+		l := newLimiter(t, oneRule(limit), newClock())
+		k, count := core.Hit{Rule: "r", Key: "k"}, int64(0)
+		var open []core.Decision
+		for range 40 {
+			n := r.Int64N(61)
+			if len(open) == 0 || r.IntN(2) == 0 {
+				d, err := l.Take(t.Context(), n, k)
+				if want := n == 0 || count+n <= limit.Quota; err != nil || d.Allowed != want {
+					t.Fatalf("seed %d: a take of %d after %d: %v, %v", seed, n, count, d, err)
+				}
+				if d.Allowed {
+					count += n
+					open = append(open, d)
+				}
+				continue
+			}
+			d := open[0]
+			open = open[1:]
+			if r.IntN(2) == 0 {
+				n = 0
+			}
+			if err := l.Adjust(t.Context(), d, n); err != nil {
+				t.Fatal(err)
+			}
+			count += n - d.Cost
+			if got := left(t, l, "r", "k"); got != max(0, limit.Quota-count) {
+				t.Fatalf("seed %d: %d left, and the count is %d of %d", seed, got, count, limit.Quota)
+			}
+		}
+	}
+}
+
+// A store gets for a refund what it has said of the charge.
+func TestARefundGetsTheResultsOfTheCharge(t *testing.T) {
+	var charge, refund core.Batch
+	keep := func(b *core.Batch) core.Batch {
+		kept := *b
+		kept.Op, kept.Allowed, kept.Items = 0, true, slices.Clone(b.Items)
+		for i := range kept.Items {
+			it := &kept.Items[i]
+			it.Key, it.Quotas, it.Results = slices.Clone(it.Key), slices.Clone(it.Quotas), slices.Clone(it.Results)
+		}
+		return kept
+	}
+	plan := []int64{20}
+	for _, hits := range [][]core.Hit{{{Rule: "r0", Key: "k"}}, {{Rule: "r0", Key: "k", Quotas: plan}, {Rule: "r1", Key: "k", Quotas: plan}}} {
+		l := newLimiter(t, core.Config{Rules: numbered(2), Store: aroundMemory(func(ctx context.Context, c core.Counters, b *core.Batch) error {
+			if b.Op == core.OpRefund {
+				refund = keep(b)
+			}
+			err := c.Do(ctx, b)
+			if b.Op == core.OpTake {
+				b.Degraded = true
+				charge = keep(b)
+			}
+			return err
+		})}, nil)
+		d, err := l.Take(t.Context(), 3, hits...)
+		if err = errors.Join(err, l.Adjust(t.Context(), d, 0)); err != nil || !reflect.DeepEqual(refund, charge) {
+			t.Errorf("%v: the refund of\n%+v is\n%+v", err, charge, refund)
+		}
+	}
+}
+
+// A store is never told to charge more than MaxQuota.
+func TestACostAboveMaxQuotaMeansMaxQuota(t *testing.T) {
+	for name, set := range map[string]func(l *core.Limiter, d core.Decision) error{
+		"SetCost": func(_ *core.Limiter, d core.Decision) error { d.SetCost(math.MaxInt64); return nil },
+		"Adjust":  func(l *core.Limiter, d core.Decision) error { return l.Adjust(t.Context(), d, core.MaxQuota+1) },
+		"Adjust after Settle": func(l *core.Limiter, d core.Decision) error {
+			l.Settle(&request{}, d, core.Outcome{Status: 200})
+			return l.Adjust(t.Context(), d, math.MaxInt64)
+		},
+	} {
+		var charged []int64
+		config := oneRule(core.PerHour(100))
+		config.Rules[0].Cost = costs(10)
+		config.Store = aroundMemory(func(ctx context.Context, c core.Counters, b *core.Batch) error {
+			if b.Op == core.OpCharge {
+				charged = append(charged, b.Items[0].Cost)
+			}
+			return c.Do(ctx, b)
+		})
+		l := newLimiter(t, config, nil)
+		d := l.Check(&request{})
+		if err := set(l, d); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		l.Settle(&request{}, d, core.Outcome{Status: 200})
+		if !slices.Equal(charged, []int64{core.MaxQuota - 10}) {
+			t.Errorf("%s: the store charges %v, want %d", name, charged, int64(core.MaxQuota-10))
+		}
+	}
+}
+
+// A stream that outlives the handler settles its request itself, if the handler has said nothing
+// and Settle has changed nothing.
+func TestAdjustAfterTheHandlerHasReturned(t *testing.T) {
+	for name, row := range map[string]struct {
+		said   int64 // by the handler; 0: nothing
+		counts bool
+		want   map[string]int64
+	}{
+		"the stream says it":         {0, true, map[string]int64{"requests": 99, "words": 50, "answers": 50}},
+		"the handler has said it":    {30, true, map[string]int64{"requests": 99, "words": 70, "answers": 70}},
+		"Settle has refunded a rule": {0, false, map[string]int64{"requests": 99, "words": 90, "answers": 100}},
+		"both":                       {30, false, map[string]int64{"requests": 99, "words": 70, "answers": 100}},
+	} {
+		counts := func(core.Request, core.Outcome) bool { return row.counts }
+		l := newLimiter(t, core.Config{Rules: []core.Rule{
+			{Name: "requests", Key: static("k"), Limits: []core.Limit{core.PerHour(100)}},
+			{Name: "words", Key: static("k"), Limits: []core.Limit{core.PerHour(100)}, Cost: costs(10)},
+			{Name: "answers", Key: static("k"), Limits: []core.Limit{core.PerHour(100)}, Cost: costs(10), Counts: counts},
+		}}, newClock())
+		d := l.Check(&request{})
+		if row.said > 0 {
+			d.SetCost(row.said)
+		}
+		l.Settle(&request{}, d, core.Outcome{Status: 200})
+		for range 2 {
+			if err := l.Adjust(t.Context(), d, 50); err != nil {
+				t.Error(err)
+			}
+		}
+		for rule, want := range row.want {
+			if got := left(t, l, rule, "k"); got != want {
+				t.Errorf("%s: %s: %d left, want %d", name, rule, got, want)
+			}
+		}
+	}
+}
+
+// What Counts gives back is what the request was charged, whatever a handler says or does.
+func TestAHandlerThatSettlesBesideCounts(t *testing.T) {
+	for _, row := range []struct {
+		adjusts []int64
+		counts  bool
+		used    int64 // of the rule with Counts
+	}{
+		{[]int64{400}, false, 500},
+		{[]int64{400}, true, 900},
+		{[]int64{0}, false, 500},
+		{[]int64{0}, true, 500},
+		{[]int64{0, 300}, true, 500},
+	} {
+		asked := 0
+		l := newLimiter(t, core.Config{Rules: []core.Rule{
+			{Name: "r", Key: static("k"), Limits: []core.Limit{core.PerHour(1000)}, Cost: costs(100), Counts: func(core.Request, core.Outcome) bool { return row.counts }},
+			{Name: "f", Key: static("k"), Limits: []core.Limit{core.PerHour(1000)}, Clears: func(core.Request, core.Outcome) bool { asked++; return true }},
+		}}, newClock())
+		if _, err := l.Take(t.Context(), 500, core.Hit{Rule: "r", Key: "k"}); err != nil {
+			t.Fatal(err)
+		}
+		d := l.Check(&request{})
+		for _, cost := range row.adjusts {
+			if err := l.Adjust(t.Context(), d, cost); err != nil {
+				t.Error(err)
+			}
+		}
+		l.Settle(&request{}, d, core.Outcome{Status: 200})
+		if got := 1000 - left(t, l, "r", "k"); got != row.used || asked != 1 {
+			t.Errorf("adjusted to %d, counts %t: %d are used, want %d; Clears was asked %d times", row.adjusts, row.counts, got, row.used, asked)
+		}
+	}
+}
+
+func ExampleLimiter_Adjust() {
+	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "words", Limits: []core.Limit{core.PerHour(1000)}}}}))
+	ctx, alice := context.Background(), core.Hit{Rule: "words", Key: "alice"}
+	d, _ := limiter.Take(ctx, 200, alice) // what the work may cost
+	_ = limiter.Adjust(ctx, d, 340)       // what it has cost
+	d, _ = limiter.Peek(ctx, 0, alice)
+	fmt.Println(d.Remaining)
+	// Output: 660
+}
