@@ -278,15 +278,13 @@ func TestWorstCaseAndLifetime(t *testing.T) {
 		{core.Limit{Quota: 10, Window: time.Minute, Algorithm: core.SlidingLog}, 10, time.Minute},
 		{core.Limit{Quota: 10, Window: time.Minute, Algorithm: core.BucketedWindow, Precision: time.Second}, 10, 61 * time.Second},
 		// Waits of 30, 60, 120, 240 and 480 s: the quota five times in 15 minutes, and once before.
-		{locked(core.Lockout{First: 30 * time.Second}), 5 * 6, 0},
-		{locked(core.Lockout{First: 30 * time.Second, Factor: 1}), 5 * 31, 0},
-		{locked(core.Lockout{First: time.Hour}), 5 * 2, 0},
+		// The longest wait, then a Decay for each of the eight waits before it.
+		{locked(core.Lockout{First: 30 * time.Second}), 5 * 6, 9 * time.Hour},
+		{locked(core.Lockout{First: 30 * time.Second, Max: time.Hour, Decay: 10 * time.Minute}), 5 * 6, 140 * time.Minute},
+		{locked(core.Lockout{First: 30 * time.Second, Factor: 1}), 5 * 31, 15 * time.Minute},
+		{locked(core.Lockout{First: time.Hour}), 5 * 2, 2 * time.Hour},
 	} {
-		worst, life := row.limit.WorstCase(), row.limit.Lifetime()
-		if k := row.limit.Lockout; row.lifetime == 0 && life >= k.First+k.Decay {
-			row.lifetime = life
-		}
-		if worst != row.worstCase || life != row.lifetime {
+		if worst, life := row.limit.WorstCase(), row.limit.Lifetime(); worst != row.worstCase || life != row.lifetime {
 			t.Errorf("%v: at worst %d, want %d; for %v, want %v", row.limit, worst, row.worstCase, life, row.lifetime)
 		}
 	}
