@@ -100,6 +100,21 @@ func TestALimitOfTheCalendarIsChecked(t *testing.T) {
 	}
 }
 
+// Aligned windows end at multiples of the window, others a window after the first hit.
+func TestAlignedWindows(t *testing.T) {
+	limit := fixed(5, time.Minute)
+	for _, limit.Aligned = range []bool{false, true} {
+		c := &clock{time.Date(2026, 3, 1, 12, 0, 45, 0, time.UTC)}
+		want := time.Minute
+		if limit.Aligned {
+			want = 15 * time.Second
+		}
+		if d := newLimiter(t, oneRule(limit), c).Check(&request{}); d.ResetAfter != want {
+			t.Errorf("%v: reset after %v, want %v", limit, d.ResetAfter, want)
+		}
+	}
+}
+
 // Limits of one rule with other zones, or none, count apart; so do their names differ.
 // Two zones of one name are one.
 func TestTwoZonesAreTwoCounters(t *testing.T) {

@@ -162,6 +162,20 @@ func TestTheRangeOfMaxKeys(t *testing.T) {
 	}
 }
 
+// Without a MaxKeys, a rule whose states can become large has fewer keys.
+func TestKeysOfLargeStatesAreFewerByDefault(t *testing.T) {
+	log := core.Limit{Quota: core.MaxLogQuota, Window: time.Hour, Algorithm: core.SlidingLog}
+	for maxKeys, want := range map[int]int{0: 8_000, core.DefaultMaxKeys: 10_000} {
+		m, l := memoryLimiter(t, maxKeys, newClock(), log)
+		for i := range 10_000 {
+			takeOf(t, l, "r", strconv.Itoa(i))
+		}
+		if got := m.Len(); got < want || got > want+want/10 {
+			t.Errorf("MaxKeys %d: %d keys, want %d", maxKeys, got, want)
+		}
+	}
+}
+
 func TestWhatAMemoryCannotOpen(t *testing.T) {
 	m := core.Must(core.NewMemory(core.MemoryConfig{}))
 	r := core.StoreRule{Name: "r", Limits: []core.Limit{core.PerMinute(5)}}
