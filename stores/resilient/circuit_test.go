@@ -322,6 +322,12 @@ func TestTheDeadline(t *testing.T) {
 			if got := time.Since(began); got != want {
 				t.Errorf("%+v: returned after %v", row, got)
 			}
+			ctx, cancel = context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			began = time.Now()
+			if err := l.ResetAll(ctx); !errors.Is(err, core.ErrDegraded) || time.Since(began) != time.Hour {
+				t.Errorf("%+v: ResetAll returned after %v: %v", row, time.Since(began), err)
+			}
 		})
 	}
 }

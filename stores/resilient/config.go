@@ -57,7 +57,8 @@ type Config struct {
 	// Timeout is how long an operation may take: its context then ends, and it counts
 	// as a failure. 1 ms or more. 0 means the store's own deadline if it keeps one
 	// (core.Guarantees.KeepsDeadline), as redisstore and memcachedstore do, else
-	// DefaultTimeout. Of the two deadlines the shorter one holds.
+	// DefaultTimeout. Of the two deadlines the shorter one holds. ResetAll ends with
+	// its own context only.
 	Timeout time.Duration
 	// Failures is the number of failures in a row that opens the circuit: 1 or
 	// more; 0 means DefaultFailures.
@@ -71,8 +72,8 @@ type Config struct {
 	// or closes. The caller is the request that has noticed it, and holds no lock.
 	// If OnChange takes as long as Retry, changes may be reported in the wrong order.
 	OnChange func(Change)
-	// Log gets a line with the cause at the first failure, and a line when the
-	// store answers again; nil: slog.Default(). A failure after a success is
+	// Log gets a line with the cause at the first failure, and a line when a circuit
+	// that has opened closes again; nil: slog.Default(). A failure after a success is
 	// logged once a minute at most.
 	Log *slog.Logger
 	// Clock returns the time for the counters of this process; nil: the real time.

@@ -134,9 +134,9 @@ func (s *Store) share(quota int64) int64 {
 	return max(quota/int64(s.config.Instances), 1)
 }
 
-// Do implements [core.Counters]. Only OpTake and OpPeek end with ctx.
+// Do implements [core.Counters]. Only OpTake, OpPeek and OpResetAll end with ctx.
 func (c *counters) Do(ctx context.Context, b *core.Batch) error {
-	if b.Op&(core.OpTake|core.OpPeek) == 0 {
+	if b.Op&(core.OpTake|core.OpPeek|core.OpResetAll) == 0 {
 		ctx = context.WithoutCancel(ctx)
 	}
 	if b.Op == core.OpRefund && b.Degraded {
@@ -195,7 +195,7 @@ func (c *counters) call(ctx context.Context, b *core.Batch) (err error) {
 			err = fmt.Errorf("resilient: %w", err)
 		}
 	}()
-	if c.config.Timeout > 0 {
+	if c.config.Timeout > 0 && b.Op != core.OpResetAll { // it takes as long as there are keys
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, c.config.Timeout)
 		defer cancel()
