@@ -222,7 +222,6 @@ func Run(t *testing.T, a Adapter) {
 		{"Outcomes", outcomes},
 		{"Cancellation", cancellation},
 		{"Responses", responses},
-		{"Rate limit fields", fields},
 		{"Log", logged},
 		{"Mounting", mounting},
 		{"Decisions", decisions},

@@ -3,12 +3,12 @@ package adaptertest
 import (
 	"context"
 	"fmt"
-	"net/http"
-	"strings"
-	"testing"
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/internal/hooktest"
 	"github.com/floodgate-go/floodgate/keyfuncs"
+	"net/http"
+	"strings"
+	"testing"
 )
 
 func outcomes(t *testing.T, a Adapter) {

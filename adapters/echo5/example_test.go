@@ -105,25 +105,16 @@ func ExampleContext() {
 	// 429
 }
 
-// words is a limiter of 1,000 words an hour. A request reserves 100 of them.
-func words() *core.Limiter {
-	return core.Must(core.New(core.Config{Rules: []core.Rule{{
-		Name: "words", Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.PerHour(1000)},
-		Cost: func(core.Request) (int64, error) { return 100, nil },
-	}}}))
-}
-
-// jobs is a limiter of one job a minute, for programs that decide in the handler.
-func jobs() *core.Limiter {
-	return core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "jobs", Limits: []core.Limit{core.PerMinute(1)}}}}))
-}
-
 func ExampleSetCost() {
+	words := core.Must(core.New(core.Config{Rules: []core.Rule{{
+		Name: "words", Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.PerHour(1000)},
+		Cost: func(core.Request) (int64, error) { return 100, nil }, // a request reserves 100 words
+	}}}))
 	app := echo.New()
 	app.GET("/api", func(c *echo.Context) error {
 		echo5limit.SetCost(c, 500)
 		return c.String(http.StatusOK, "five hundred words")
-	}, echo5limit.Middleware(words()))
+	}, echo5limit.Middleware(words))
 	get(app)
 	get(app)
 	get(app)
@@ -134,9 +125,10 @@ func ExampleSetCost() {
 }
 
 func ExampleDeny() {
-	app, limiter := echo.New(), jobs()
+	jobs := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "jobs", Limits: []core.Limit{core.PerMinute(1)}}}}))
+	app := echo.New()
 	app.GET("/api", func(c *echo.Context) error {
-		d, err := limiter.Take(c.Request().Context(), 1, core.Hit{Rule: "jobs", Key: c.QueryParam("tenant")})
+		d, err := jobs.Take(c.Request().Context(), 1, core.Hit{Rule: "jobs", Key: c.QueryParam("tenant")})
 		if err != nil || !d.Allowed {
 			return echo5limit.Deny(c, d)
 		}

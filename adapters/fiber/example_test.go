@@ -113,22 +113,13 @@ func ExampleCtx() {
 	// 429
 }
 
-// words is a limiter of 1,000 words an hour. A request reserves 100 of them.
-func words() *core.Limiter {
-	return core.Must(core.New(core.Config{Rules: []core.Rule{{
-		Name: "words", Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.PerHour(1000)},
-		Cost: func(core.Request) (int64, error) { return 100, nil },
-	}}}))
-}
-
-// jobs is a limiter of one job a minute, for programs that decide in the handler.
-func jobs() *core.Limiter {
-	return core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "jobs", Limits: []core.Limit{core.PerMinute(1)}}}}))
-}
-
 func ExampleSetCost() {
+	words := core.Must(core.New(core.Config{Rules: []core.Rule{{
+		Name: "words", Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.PerHour(1000)},
+		Cost: func(core.Request) (int64, error) { return 100, nil }, // a request reserves 100 words
+	}}}))
 	app := fiber.New()
-	app.Get("/api", fiberlimit.Middleware(words()), func(c *fiber.Ctx) error {
+	app.Get("/api", fiberlimit.Middleware(words), func(c *fiber.Ctx) error {
 		fiberlimit.SetCost(c, 500)
 		return c.SendString("five hundred words")
 	})
@@ -142,9 +133,10 @@ func ExampleSetCost() {
 }
 
 func ExampleDeny() {
-	app, limiter := fiber.New(), jobs()
+	jobs := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "jobs", Limits: []core.Limit{core.PerMinute(1)}}}}))
+	app := fiber.New()
 	app.Get("/api", func(c *fiber.Ctx) error {
-		d, err := limiter.Take(c.UserContext(), 1, core.Hit{Rule: "jobs", Key: c.Query("tenant")})
+		d, err := jobs.Take(c.UserContext(), 1, core.Hit{Rule: "jobs", Key: c.Query("tenant")})
 		if err != nil || !d.Allowed {
 			return fiberlimit.Deny(c, d)
 		}

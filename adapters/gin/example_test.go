@@ -102,22 +102,13 @@ func ExampleContext() {
 	// 429
 }
 
-// words is a limiter of 1,000 words an hour. A request reserves 100 of them.
-func words() *core.Limiter {
-	return core.Must(core.New(core.Config{Rules: []core.Rule{{
-		Name: "words", Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.PerHour(1000)},
-		Cost: func(core.Request) (int64, error) { return 100, nil },
-	}}}))
-}
-
-// jobs is a limiter of one job a minute, for programs that decide in the handler.
-func jobs() *core.Limiter {
-	return core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "jobs", Limits: []core.Limit{core.PerMinute(1)}}}}))
-}
-
 func ExampleSetCost() {
+	words := core.Must(core.New(core.Config{Rules: []core.Rule{{
+		Name: "words", Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.PerHour(1000)},
+		Cost: func(core.Request) (int64, error) { return 100, nil }, // a request reserves 100 words
+	}}}))
 	app := gin.New()
-	app.GET("/api", ginlimit.Middleware(words()), func(c *gin.Context) {
+	app.GET("/api", ginlimit.Middleware(words), func(c *gin.Context) {
 		ginlimit.SetCost(c, 500)
 		c.String(http.StatusOK, "five hundred words")
 	})
@@ -131,9 +122,10 @@ func ExampleSetCost() {
 }
 
 func ExampleDeny() {
-	app, limiter := gin.New(), jobs()
+	jobs := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "jobs", Limits: []core.Limit{core.PerMinute(1)}}}}))
+	app := gin.New()
 	app.GET("/api", func(c *gin.Context) {
-		d, err := limiter.Take(c, 1, core.Hit{Rule: "jobs", Key: c.Query("tenant")})
+		d, err := jobs.Take(c, 1, core.Hit{Rule: "jobs", Key: c.Query("tenant")})
 		if err != nil || !d.Allowed {
 			ginlimit.Deny(c, d)
 			return
