@@ -165,7 +165,7 @@ func TestWrongStore(t *testing.T) {
 // whether the suite has found it.
 func suiteFails(t *testing.T, test, fault string) bool {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+test+"$", "-rapid.nofailfile")
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+test+"$", "-test.failfast", "-rapid.nofailfile")
 	cmd.Env = append(os.Environ(), wrongEnv+"="+fault)
 	out, err := cmd.CombinedOutput()
 	t.Logf("%s", out)
