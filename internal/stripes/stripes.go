@@ -17,13 +17,12 @@ type stripe [8]atomic.Uint64
 // stripes bounds the memory of Numbers: to 1 KiB.
 const stripes = 16
 
-// Add adds 1 to the i-th number, and returns how often this has been done in the same
-// stripe. The goroutine's stack chooses the stripe: goroutines that run at the same time
-// have different stacks.
-func (n *Numbers) Add(i int) uint64 {
+// Add adds 1 to the i-th number. The goroutine's stack chooses the stripe: goroutines that run
+// at the same time have different stacks.
+func (n *Numbers) Add(i int) {
 	var here byte
 	h := uint64(uintptr(unsafe.Pointer(&here))) * 0x9e3779b97f4a7c15 //nolint:gosec // a number, never a pointer again
-	return n[h>>60][i&7].Add(1)
+	n[h>>60][i&7].Add(1)
 }
 
 // Sum returns the i-th number.

@@ -25,24 +25,6 @@ func TestSumsAreExact(t *testing.T) {
 	}
 }
 
-// Add returns how often its stripe has been added to, each count once.
-func TestAddCountsItsStripe(t *testing.T) {
-	var n Numbers
-	seen, many := map[uint64]int{}, 0
-	for range 1000 {
-		seen[n.Add(3)]++
-	}
-	for _, times := range seen {
-		many += times
-		if times > stripes {
-			t.Errorf("a count was returned %d times", times)
-		}
-	}
-	if many != 1000 || seen[0] > 0 {
-		t.Errorf("%d counts, of these %d are 0", many, seen[0])
-	}
-}
-
 // Goroutines that run at the same time add to several stripes.
 func TestGoroutinesHaveSeveralStripes(t *testing.T) {
 	const goroutines = 64
