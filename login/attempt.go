@@ -166,17 +166,14 @@ func (g *Guard) rules() []core.Rule {
 	}, {
 		Name: ruleAccount, Limits: []core.Limit{c.AccountFailures}, Counts: failed,
 		Key: keyed((*attempt).find, func(a *attempt) (string, bool) { return a.account, a.device == "" && !a.known }),
+	}, {
+		Name: ruleTrusted, Limits: []core.Limit{c.TrustedFailures}, Counts: failed,
+		Key: keyed((*attempt).find, func(a *attempt) (string, bool) { return a.account, a.device != "" || a.known }),
 	}}
 	if len(c.Secrets) > 0 {
 		rules = append(rules, core.Rule{
 			Name: ruleDevice, Limits: []core.Limit{c.DeviceFailures}, Counts: failed, Clears: succeeded,
 			Key: keyed((*attempt).find, func(a *attempt) (string, bool) { return keyfuncs.JoinKeys(a.device, a.account), a.device != "" }),
-		})
-	}
-	if c.trusts() {
-		rules = append(rules, core.Rule{
-			Name: ruleTrusted, Limits: []core.Limit{c.TrustedFailures}, Counts: failed,
-			Key: keyed((*attempt).find, func(a *attempt) (string, bool) { return a.account, a.device != "" || a.known }),
 		})
 	}
 	return rules

@@ -122,8 +122,6 @@ type Config struct {
 	// KnownFor is how long an address that has logged in to an account is not subject
 	// to AccountFailures: 1s to 350 days. 0 means 14 days.
 	KnownFor time.Duration
-	// ForgetAddresses turns KnownFor off: no address is known.
-	ForgetAddresses bool
 
 	// OnDisallowed returns the response to a denied request; nil: a problem document
 	// with 429, 400 or 503, without the name of the limit.
@@ -174,9 +172,6 @@ func (c *Config) check() error {
 	}
 	length("CookieFor", c.CookieFor)
 	length("KnownFor", c.KnownFor)
-	if c.KnownFor != 0 && c.ForgetAddresses {
-		bad("KnownFor", c.KnownFor, "must be 0 if ForgetAddresses is set")
-	}
 	if c.SuspiciousAfter < 0 {
 		bad("SuspiciousAfter", c.SuspiciousAfter, "must be 0 or more")
 	}
@@ -246,9 +241,6 @@ func (c *Config) now() time.Time {
 }
 
 func (c *Config) cookieName() string { return cmp.Or(c.CookieName, "__Host-device") }
-
-// trusts reports whether the guard trusts any clients.
-func (c *Config) trusts() bool { return len(c.Secrets) > 0 || !c.ForgetAddresses }
 
 // filled returns the configuration with the defaults in place of zero values.
 func (c Config) filled() Config {

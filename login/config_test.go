@@ -42,7 +42,6 @@ func TestConfigErrorsNameTheField(t *testing.T) {
 		{"", login.Config{Field: "u", CookieFor: 350 * day, KnownFor: time.Second}},
 		{"CookieFor", login.Config{Field: "u", CookieFor: 350*day + 1}},
 		{"KnownFor", login.Config{Field: "u", KnownFor: 350*day + 1}},
-		{"ForgetAddresses", login.Config{Field: "u", KnownFor: day, ForgetAddresses: true}},
 		{"Resilience.OnFailure", login.Config{Field: "u", Resilience: resilient.Config{OnFailure: resilient.FailOpen}}},
 		{"Resilience", login.Config{Field: "u", Store: broken{}, Resilience: resilient.Config{Failures: -1}}},
 		{"is nil", login.Config{Field: "u", Store: (*core.Memory)(nil)}},

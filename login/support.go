@@ -24,11 +24,7 @@ import (
 // time. It may be called concurrently.
 func (g *Guard) Unblock(ctx context.Context, username string) error {
 	account := g.config.Normalize(username)
-	hits := []core.Hit{{Rule: ruleAccount, Key: account}}
-	if g.config.trusts() {
-		hits = append(hits, core.Hit{Rule: ruleTrusted, Key: account})
-	}
-	err := g.limiter.Reset(context.WithoutCancel(ctx), hits...)
+	err := g.limiter.Reset(context.WithoutCancel(ctx), core.Hit{Rule: ruleAccount, Key: account}, core.Hit{Rule: ruleTrusted, Key: account})
 	if changed := g.memory.change(ctx, ruleUnblocked, account); changed != nil {
 		err = errors.Join(err, fmt.Errorf("login: Unblock: %w", changed))
 	}
@@ -67,7 +63,7 @@ type Status struct {
 	// Account is the limit on the failures of the account: Config.AccountFailures.
 	Account core.LimitStatus
 	// Trusted is the limit on the failures of the account's trusted clients together:
-	// Config.TrustedFailures. It is the zero value if the guard trusts no clients.
+	// Config.TrustedFailures.
 	Trusted core.LimitStatus
 	// KnownAddress reports whether the address has logged in to the account within
 	// Config.KnownFor and after the last Forget.
@@ -99,9 +95,6 @@ func (g *Guard) Status(ctx context.Context, username, address string) (Status, e
 		{&s.AddressAccount, core.Hit{Rule: rulePair, Key: pairKey(t, key, account)}},
 		{&s.Account, core.Hit{Rule: ruleAccount, Key: account}},
 		{&s.Trusted, core.Hit{Rule: ruleTrusted, Key: account}},
-	}
-	if !g.config.trusts() {
-		limits = limits[:3]
 	}
 	// A Peek for each limit: if a deny cache knows that one of them denies, it does not ask
 	// the store about the others of the same Peek.

@@ -137,7 +137,7 @@ func TestUnblockAddress(t *testing.T) {
 // address and of the account.
 func TestAnUnblockTakesEffectOnOtherInstancesWithinASecond(t *testing.T) {
 	for name, c := range map[string]login.Config{
-		"address and account": {}, "account": {AccountFailures: core.Limit{Quota: 3, Window: time.Hour, Algorithm: core.FixedWindow}, ForgetAddresses: true},
+		"address and account": {}, "account": {AccountFailures: core.Limit{Quota: 3, Window: time.Hour, Algorithm: core.FixedWindow}},
 	} {
 		c.Attempts = core.PerMinute(1000)
 		here, there := newInstances(t, redistest.Start(t).Addr, c)

@@ -60,10 +60,7 @@ var (
 
 // memory is what the guard remembers in the store. Its methods may be called concurrently.
 // They do not stop if the context is canceled; the store's own deadline ends them.
-type memory struct {
-	limiter   *core.Limiter
-	addresses bool // are remembered
-}
+type memory struct{ limiter *core.Limiter }
 
 // openMemory returns the guard's memory. If the store keeps nothing for long enough, it
 // shortens CookieFor and KnownFor.
@@ -89,7 +86,7 @@ func newMemory(c *Config, store core.Store, sum core.Limit) (memory, error) {
 			{Name: ruleKnown, Limits: []core.Limit{known}},
 		},
 	})
-	return memory{limiter, !c.ForgetAddresses}, err
+	return memory{limiter}, err
 }
 
 // trust is what the guard remembers of an address and an account.
@@ -125,7 +122,7 @@ func (m memory) read(ctx context.Context, address, account string) (t trust, err
 			takenBy = used
 		}
 	}
-	t.known = m.addresses && t.sure && takenBy == knownHits+t.generation
+	t.known = t.sure && takenBy == knownHits+t.generation
 	return t, nil
 }
 
@@ -137,9 +134,9 @@ func (t trust) holds(given int64) bool {
 }
 
 // remember makes an address known for an account in the generation of t. It does nothing
-// if that is not known, or if no addresses are remembered.
+// if that is not known.
 func (m memory) remember(ctx context.Context, t trust, address, account string) error {
-	if !m.addresses || !t.sure || address == "" || account == "" {
+	if !t.sure || address == "" || account == "" {
 		return nil
 	}
 	ctx = context.WithoutCancel(ctx)
@@ -189,10 +186,9 @@ func (g *Guard) Forget(ctx context.Context, username string) error {
 
 // Trust counts a success that did not go through the guard, such as a sign-up, a passkey or
 // a login by another service: it resets the failures of the address for the account, and
-// makes the address known for the account, unless Config.ForgetAddresses is set. address is
-// the client's address, such as "203.0.113.9". Behind a proxy, r.RemoteAddr is the address of
-// the proxy, which would make all clients known. To set a device cookie too, call
-// [Guard.DeviceCookie].
+// makes the address known for the account. address is the client's address, such as
+// "203.0.113.9". Behind a proxy, r.RemoteAddr is the address of the proxy, which would make
+// all clients known. To set a device cookie too, call [Guard.DeviceCookie].
 //
 // Trust does not stop if ctx is canceled. It returns an error if username is empty, if
 // address is not an IP address, or if the store does not answer: log the user in, the
@@ -211,7 +207,7 @@ func (g *Guard) Trust(ctx context.Context, username, address string) error {
 	if err == nil {
 		err = g.limiter.Reset(ctx, core.Hit{Rule: rulePair, Key: pairKey(t, key, account)})
 	}
-	if err != nil || g.config.ForgetAddresses {
+	if err != nil {
 		return err
 	}
 	if t.down {

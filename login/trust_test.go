@@ -73,9 +73,9 @@ func TestTrustedClientsHaveALimitTogether(t *testing.T) {
 }
 
 // The limits of strangers allow nothing, and one cookie after another fails.
-func TestDeviceCookiesShareALimitIfNoAddressIsKnown(t *testing.T) {
+func TestDeviceCookiesShareALimit(t *testing.T) {
 	none := core.Limit{Quota: 0, Window: time.Hour, Algorithm: core.FixedWindow}
-	s := newSite(t, login.Config{Secrets: [][]byte{secret}, ForgetAddresses: true, AccountFailures: none, TrustedFailures: core.PerHour(2)})
+	s := newSite(t, login.Config{Secrets: [][]byte{secret}, AccountFailures: none, TrustedFailures: core.PerHour(2)})
 	s.want(many(5, func(i int) int {
 		return s.serve(with(s.cookieOf("alice"), ip(i), "alice"), http.StatusUnauthorized)
 	}), "map[401:2 429:3]")
@@ -86,20 +86,18 @@ func TestDeviceCookiesShareALimitIfNoAddressIsKnown(t *testing.T) {
 
 // Trust is a success of the address, as one through the guard is.
 func TestTrustCountsASuccessElsewhere(t *testing.T) {
-	for _, c := range []login.Config{{}, {ForgetAddresses: true}} {
-		s := newSite(t, c)
-		s.wrongs(9, "192.0.2.1", "alice")
-		s.must(errors.Join(s.guard.Trust(t.Context(), " Alice", "192.0.2.1"), s.guard.Trust(t.Context(), "bob", "192.0.2.2")))
-		if st := s.status("alice", "192.0.2.1"); st.AddressAccount.Remaining != 5 {
-			t.Errorf("%+v", st)
-		}
-		s.wantKnown("192.0.2.1", "alice", !c.ForgetAddresses)
-		s.wantKnown("192.0.2.1", "bob", false)
-		s.must(s.guard.Forget(t.Context(), "alice"))
-		s.wantKnown("192.0.2.1", "alice", false)
-		if s.guard.Trust(t.Context(), " ", "192.0.2.1") == nil {
-			t.Error("no error for an empty username")
-		}
+	s := newSite(t, login.Config{})
+	s.wrongs(9, "192.0.2.1", "alice")
+	s.must(errors.Join(s.guard.Trust(t.Context(), " Alice", "192.0.2.1"), s.guard.Trust(t.Context(), "bob", "192.0.2.2")))
+	if st := s.status("alice", "192.0.2.1"); st.AddressAccount.Remaining != 5 {
+		t.Errorf("%+v", st)
+	}
+	s.wantKnown("192.0.2.1", "alice", true)
+	s.wantKnown("192.0.2.1", "bob", false)
+	s.must(s.guard.Forget(t.Context(), "alice"))
+	s.wantKnown("192.0.2.1", "alice", false)
+	if s.guard.Trust(t.Context(), " ", "192.0.2.1") == nil {
+		t.Error("no error for an empty username")
 	}
 }
 
@@ -115,16 +113,6 @@ func TestAKnownAddress(t *testing.T) {
 	}
 	s.want(s.wrongs(8, "192.0.2.1", "alice"), "map[401:5 429:3]")
 	s.clock.Advance(14 * day)
-	s.flood(200, "alice")
-	s.want(many(1, func(int) int { return s.right("192.0.2.1", "alice") }), "map[429:1]")
-}
-
-// Another configuration has remembered the address.
-func TestForgetAddressesMakesNoAddressKnown(t *testing.T) {
-	store := newShared(t, core.MemoryConfig{})
-	newSite(t, login.Config{Store: store}).right("192.0.2.1", "alice")
-	s := newSite(t, login.Config{Store: store, ForgetAddresses: true})
-	s.right("192.0.2.1", "alice")
 	s.flood(200, "alice")
 	s.want(many(1, func(int) int { return s.right("192.0.2.1", "alice") }), "map[429:1]")
 }

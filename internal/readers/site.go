@@ -63,7 +63,7 @@ func Guarded(t testing.TB, change func(*login.Config)) func(*Site) core.Checker 
 	return func(s *Site) core.Checker {
 		s.Canonical = login.Normalize
 		c := login.Config{
-			Identify: true, ForgetAddresses: true, Log: slog.New(slog.DiscardHandler),
+			Identify: true, Log: slog.New(slog.DiscardHandler),
 			Store:    core.Must(core.NewMemory(core.MemoryConfig{Clock: Frozen, MaxKeys: 1000})),
 			Attempts: core.PerMinute(core.MaxQuota), Failures: core.PerMinute(core.MaxQuota), AccountFailures: core.PerMinute(core.MaxQuota),
 			SuspiciousAfter: core.MaxQuota - 1,
