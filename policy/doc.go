@@ -12,7 +12,7 @@
 //
 // # A file
 //
-// A file is YAML or JSON. Unknown fields are errors.
+// A file is YAML or JSON, without anchors and aliases. Unknown fields are errors.
 //
 //	name: api                       # of the counters in a store; the default is policies
 //	client-ip:                      # the default is the peer of the connection

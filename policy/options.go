@@ -58,8 +58,8 @@ func WithQuota(f func(r core.Request, rule string, l core.Limit) (quota int64, f
 // be called concurrently and more than once for a request.
 func WithUser(f func(r core.Request) string) Option { return func(o *options) { o.user = f } }
 
-// WithTier makes f return the tier of a request, for rules that have tiers and no
-// expression for them. A tier that a rule does not name, such as "", means default.
+// WithTier makes f return the tier of a request, for policies that have tiers and no
+// expression for them. A tier that a policy does not name, such as "", means default.
 // Errors of f mean the same as those of a [core.KeyFunc]. f may be called
 // concurrently.
 func WithTier(f func(r core.Request) (string, error)) Option {
@@ -77,8 +77,7 @@ func OnDisallowed(f func(r core.Request, d core.Decision, denial core.Denial) co
 
 // OnReload calls f after each attempt to put a changed file in force. err is nil if
 // the file is in force now; otherwise it says why the former file stays in force.
-// The file is not read again before f returns. f must not call Set.Close, which
-// waits for f.
+// The file is not read again before f returns.
 func OnReload(f func(err error)) Option { return func(o *options) { o.reloaded = f } }
 
 // WithObserver tells o of every decision of the Set's limiter: see core.Config.Observer.
@@ -86,9 +85,8 @@ func OnReload(f func(err error)) Option { return func(o *options) { o.reloaded =
 // given twice, the last one counts: package observe joins observers.
 func WithObserver(o core.Observer) Option { return func(opts *options) { opts.observer = o } }
 
-// WithoutWaiting makes no request wait, whatever the file says in the field wait: one that would wait
-// is denied. It is for programs that decide on requests of the past, and for tests of
-// limits.
+// WithoutWaiting denies each request that would wait, whatever the field wait says. It is
+// for programs that decide on requests of the past, and for tests of limits.
 func WithoutWaiting() Option { return func(o *options) { o.impatient = true } }
 
 // Log makes the Set log reloads, warnings and outages of its store to log. Without
