@@ -188,6 +188,25 @@ func TestTheDeadlineEndsALoneDecision(t *testing.T) {
 	}
 }
 
+// A server may be as far away as a quarter of the Timeout: new connections are made and the script is
+// loaded in time.
+func TestADistantServer(t *testing.T) {
+	t.Parallel()
+	proxy := faultproxy.Start(t, redistest.Start(t).Addr)
+	proxy.Delay(80 * time.Millisecond)
+	for name, options := range map[string]*redis.Options{
+		"README's":              {Addr: proxy.Addr},
+		"ContextTimeoutEnabled": {Addr: proxy.Addr, ContextTimeoutEnabled: true},
+	} {
+		client := redis.NewClient(options)
+		b := bind(t, client, hourly, redisstore.Timeout(4*80*time.Millisecond))
+		processtest.WaitFor(t, name+": a decision", func() bool { return storetest.Do(t.Context(), b, core.OpPeek, one("k", 1, 1)) == nil })
+		if err := client.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // The hooks of the application's client see each decision as one command, which
 // go-redis must not repeat.
 func TestTheClientsHooksSeeEveryDecision(t *testing.T) {

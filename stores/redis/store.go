@@ -214,7 +214,8 @@ type options struct {
 
 // Timeout sets how long an operation may take: 1 ms or more. This includes
 // waiting for a connection and repeating a command that did not run. It holds
-// whatever the client's own timeouts and retries are.
+// whatever the client's own timeouts and retries are. Set it to four round trips to
+// the server or more: a new connection and the script must be ready in time.
 func Timeout(d time.Duration) Option { return func(o *options) { o.timeout = d } }
 
 // Clock makes the application's clock decide, instead of that of the Redis
