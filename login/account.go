@@ -104,7 +104,7 @@ func (c *Config) account(a *attempt, r core.Request) (account string, basic bool
 		basic = a.inBasic && (basic || !found)
 		account, found = name, true
 	}
-	if account == "" && !c.AllowUnnamed {
+	if account == "" {
 		if c.Field != "" {
 			return "", false, &core.BadRequestError{Detail: fmt.Sprintf("the field %q is missing or empty", c.Field)}
 		}

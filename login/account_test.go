@@ -63,47 +63,42 @@ func TestAmbiguousRequestsAreDeniedWith400(t *testing.T) {
 	basic := basicOf("alice")
 	twice := sent(urlencoded, "username=alice", basic)
 	twice.header.Add("Authorization", basic)
-	for _, unnamed := range []bool{false, true} {
-		s := newSite(t, login.Config{Field: "username", Sources: []core.KeyFunc{keyfuncs.PostField("email"), login.BasicUser()}, AllowUnnamed: unnamed, Attempts: core.PerMinute(1000)})
-		for name, r := range map[string]*request{
-			"zero width":           form("203.0.113.1", "alice\u200b"),
-			"Basic, zero width":    sent("text/plain", "", basicOf("ali\u200bce")),
-			"XML":                  sent("text/xml", "<a><username>victim</username></a>", ""),
-			"XML beside Basic":     sent("text/xml", "<a/>", basic),
-			"text":                 sent("text/plain", "username=alice", ""),
-			"no type":              sent("", `{"username":"victim"}`, ""),
-			"malformed":            sent(jsonType, `{"username":`, ""),
-			"a long body":          sent(urlencoded, "username=victim&pad="+strings.Repeat("x", 70_000), ""),
-			"two usernames":        sent(urlencoded, "username=alice&email=bob", ""),
-			"form and Basic":       sent(urlencoded, "username=bob", basic),
-			"twice":                sent(urlencoded, "username=a&username=b", ""),
-			"two Authorization":    twice,
-			"Basic, no colon":      sent(urlencoded, "username=alice", "Basic YWxpY2U="),
-			"Basic, no base64":     sent(urlencoded, "username=alice", "bAsIc %%%"),
-			"Basic, a tab":         sent(urlencoded, "username=alice", "Basic\tYWxpY2U6eA=="),
-			"Basic, another sign":  sent(urlencoded, "username=alice", "BasicXYWxpY2U6eA=="),
-			"Basic and nothing":    sent(urlencoded, "username=alice", "Basic"),
-			"Basic, without space": sent(urlencoded, "username=alice", "BasicYWxpY2U6eA=="),
-		} {
-			if got := s.serve(r, 401); got != http.StatusBadRequest || s.reached.Load() > 0 {
-				t.Errorf("%s: %d, want 400", name, got)
-			}
+	s := newSite(t, login.Config{Field: "username", Sources: []core.KeyFunc{keyfuncs.PostField("email"), login.BasicUser()}, Attempts: core.PerMinute(1000)})
+	for name, r := range map[string]*request{
+		"zero width":           form("203.0.113.1", "alice\u200b"),
+		"Basic, zero width":    sent("text/plain", "", basicOf("ali\u200bce")),
+		"XML":                  sent("text/xml", "<a><username>victim</username></a>", ""),
+		"XML beside Basic":     sent("text/xml", "<a/>", basic),
+		"text":                 sent("text/plain", "username=alice", ""),
+		"no type":              sent("", `{"username":"victim"}`, ""),
+		"malformed":            sent(jsonType, `{"username":`, ""),
+		"a long body":          sent(urlencoded, "username=victim&pad="+strings.Repeat("x", 70_000), ""),
+		"two usernames":        sent(urlencoded, "username=alice&email=bob", ""),
+		"form and Basic":       sent(urlencoded, "username=bob", basic),
+		"twice":                sent(urlencoded, "username=a&username=b", ""),
+		"two Authorization":    twice,
+		"Basic, no colon":      sent(urlencoded, "username=alice", "Basic YWxpY2U="),
+		"Basic, no base64":     sent(urlencoded, "username=alice", "bAsIc %%%"),
+		"Basic, a tab":         sent(urlencoded, "username=alice", "Basic\tYWxpY2U6eA=="),
+		"Basic, another sign":  sent(urlencoded, "username=alice", "BasicXYWxpY2U6eA=="),
+		"Basic and nothing":    sent(urlencoded, "username=alice", "Basic"),
+		"Basic, without space": sent(urlencoded, "username=alice", "BasicYWxpY2U6eA=="),
+	} {
+		if got := s.serve(r, 401); got != http.StatusBadRequest || s.reached.Load() > 0 {
+			t.Errorf("%s: %d, want 400", name, got)
 		}
 	}
 }
 
-// All unnamed requests are one account, for which no address is known.
+// They are charged to their address. A form that has no username is one account.
 func TestRequestsWithoutAUsername(t *testing.T) {
 	nameless := func(i int) *request {
 		return []*request{sent(urlencoded, "password=x", ""), form("203.0.113.1", " \t "), sent(jsonType, "{}", ""), sent("text/plain", "", "Bearer x")}[i%4]
 	}
 	s := newSite(t, login.Config{})
 	s.want(many(25, func(i int) int { return s.serve(nameless(i), 401) }), "map[400:20 429:5]")
-	s = newSite(t, login.Config{AllowUnnamed: true, AccountFailures: core.PerHour(6)})
+	s = newSite(t, login.Config{Sources: []core.KeyFunc{keyfuncs.Static("pin")}})
 	s.want(many(7, func(i int) int { return s.serve(nameless(i), 401) }), "map[401:5 429:2]")
-	s.right("192.0.2.1", "")
-	s.wrong("192.0.2.2", "")
-	s.want(many(1, func(int) int { return s.right("192.0.2.1", "") }), "map[429:1]")
 }
 
 // A handler that reads the query and the form together would read a username that the
@@ -190,11 +185,10 @@ func TestAnAttemptWithoutAnAddressOrAnAccountIsDenied(t *testing.T) {
 		c      login.Config
 		status int
 	}{
-		"ClientIP fails":        {login.Config{ClientIP: fails}, http.StatusServiceUnavailable},
-		"ClientIP rejects":      {login.Config{ClientIP: rejects}, http.StatusBadRequest},
-		"a source fails":        {login.Config{Field: "username", Sources: []core.KeyFunc{fails}}, http.StatusServiceUnavailable},
-		"a source rejects":      {login.Config{Sources: []core.KeyFunc{rejects}}, http.StatusBadRequest},
-		"unnamed, and it fails": {login.Config{Sources: []core.KeyFunc{fails}, AllowUnnamed: true}, http.StatusServiceUnavailable},
+		"ClientIP fails":   {login.Config{ClientIP: fails}, http.StatusServiceUnavailable},
+		"ClientIP rejects": {login.Config{ClientIP: rejects}, http.StatusBadRequest},
+		"a source fails":   {login.Config{Field: "username", Sources: []core.KeyFunc{fails}}, http.StatusServiceUnavailable},
+		"a source rejects": {login.Config{Sources: []core.KeyFunc{rejects}}, http.StatusBadRequest},
 	} {
 		s := newSite(t, row.c)
 		if got := s.right("203.0.113.1", "alice"); got != row.status || s.reached.Load() != 0 {

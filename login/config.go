@@ -45,12 +45,9 @@ type Config struct {
 	// Sources are more key functions that find the username, such as BasicUser() or
 	// keyfuncs.PostField("user", keyfuncs.Strict(), keyfuncs.JSONPath("user", "name")).
 	// The guard denies a request with 400 if two of them, or Field, find different
-	// usernames.
+	// usernames, or none finds one. For a form that has no username, such as that of a
+	// PIN, set keyfuncs.Static("pin") alone.
 	Sources []core.KeyFunc
-	// AllowUnnamed allows requests without a username, all as one account. Without it,
-	// the guard denies them with 400. It always denies a request whose body it cannot
-	// read: the handler might find a name in it.
-	AllowUnnamed bool
 	// Normalize maps all spellings of a username that the application takes for one
 	// account to one canonical form; nil means [Normalize]. It gets names without white
 	// space at the ends, and from requests without invisible characters.

@@ -63,9 +63,9 @@
 //     handler that ignores the Content-Type. The client does not send the whole body.
 //   - The field has no single value: it is a file, an array, an object, a number that decoders
 //     round, or text that frameworks cut or decode differently.
-//   - The username is missing or empty (see Config.AllowUnnamed), longer than 1 KiB or not
-//     valid UTF-8, or has control characters, invisible characters, or spaces other than the
-//     plain one inside. The guard removes white space around it.
+//   - The username is missing or empty, longer than 1 KiB or not valid UTF-8, or has control
+//     characters, invisible characters, or spaces other than the plain one inside. The guard
+//     removes white space around it.
 //   - Two of Config.Sources find different usernames. The header Authorization is given twice
 //     or cannot be read. A key function returns an error that wraps core.ErrBadRequest.
 //   - A middleware before the guard has read the body. Mount the guard first.

@@ -136,7 +136,7 @@ func (t trust) holds(given int64) bool {
 // remember makes an address known for an account in the generation of t. It does nothing
 // if that is not known.
 func (m memory) remember(ctx context.Context, t trust, address, account string) error {
-	if !t.sure || address == "" || account == "" {
+	if !t.sure || address == "" {
 		return nil
 	}
 	ctx = context.WithoutCancel(ctx)

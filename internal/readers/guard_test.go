@@ -8,6 +8,7 @@ import (
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/internal/readers"
+	"github.com/floodgate-go/floodgate/keyfuncs"
 	"github.com/floodgate-go/floodgate/login"
 )
 
@@ -36,8 +37,7 @@ var notRead = map[string]bool{
 // them.
 func TestTheAttacksAreReal(t *testing.T) {
 	all := logins(readers.Guarded(t, func(c *login.Config) {
-		c.AllowUnnamed = true
-		c.Sources = []core.KeyFunc{func(dst []byte, _ core.Request) ([]byte, error) { return dst, nil }}
+		c.Sources = []core.KeyFunc{keyfuncs.Static("anybody")}
 	}))
 	for _, a := range readers.Attacks["username"] {
 		if notRead[a.Name] {
