@@ -166,14 +166,4 @@ func logged(t *testing.T, a Adapter) {
 		}
 	})
 
-	t.Run("a store that fails", func(t *testing.T) {
-		j := &journal{}
-		store := brokenStore{core.Must(core.NewMemory(core.MemoryConfig{}))}
-		l := limiter(t, core.Config{Name: "api", Log: j.logger(), Store: store, Rules: []core.Rule{{Name: "r", Key: keyfuncs.Query("user"), Limits: []core.Limit{core.PerMinute(1)}}}})
-		c := direct(t, a.Serve(t, limited(l)))
-		if got := c.get("/?user=alice").status; got != http.StatusServiceUnavailable {
-			t.Errorf("status %d", got)
-		}
-		one(t, j, "level=ERROR", "the store failed", "limiter=api", "rule=r", errStore.Error())
-	})
 }

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/floodgate-go/floodgate/core"
-	"github.com/floodgate-go/floodgate/internal/hooktest"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
@@ -48,17 +47,4 @@ func mounting(t *testing.T, a Adapter) {
 		}
 	})
 
-	t.Run("a dry run denies nobody", func(t *testing.T) {
-		denied := 0
-		hooks := hooktest.Funcs{OnDisallowedFunc: func(r core.Request, d core.Decision) core.Denial {
-			denied++
-			return core.DefaultHooks{}.OnDisallowed(r, d)
-		}}
-		l := limiter(t, core.Config{DryRun: true, Hooks: hooks, Rules: []core.Rule{{Name: "r", Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.PerMinute(2)}}}})
-		c := direct(t, a.Serve(t, limited(l)))
-		want(t, count(5, func(int) response { return c.get("/") }), 200, 5)
-		if denied != 3 {
-			t.Errorf("the hook was told of %d requests, want 3", denied)
-		}
-	})
 }

@@ -73,12 +73,4 @@ func order(t *testing.T, a Adapter) {
 		})
 	}
 
-	t.Run("a limiter on a group covers its routes", func(t *testing.T) {
-		c := direct(t, a.Serve(t, App{
-			Group:  "/group",
-			Limits: []Limit{{Checker: byKey(t, keyfuncs.ClientIP(), 3)}},
-			Routes: []Route{{Method: http.MethodGet, Pattern: "/a", Handler: ok}, {Method: http.MethodGet, Pattern: "/b", Handler: ok}},
-		}))
-		want(t, count(6, func(i int) response { return c.get([]string{"/group/a", "/group/b"}[i%2]) }), 200, 3, 429, 3)
-	})
 }

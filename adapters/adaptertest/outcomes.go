@@ -3,12 +3,13 @@ package adaptertest
 import (
 	"context"
 	"fmt"
-	"github.com/floodgate-go/floodgate/core"
-	"github.com/floodgate-go/floodgate/internal/hooktest"
-	"github.com/floodgate-go/floodgate/keyfuncs"
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/hooktest"
+	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
 func outcomes(t *testing.T, a Adapter) {

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/internal/hooktest"
@@ -91,20 +90,6 @@ func responses(t *testing.T, a Adapter) {
 		check(t, got, 429, got.body, append(append([]string{"Cache-Control: no-store", problem}, lines...), "Retry-After: 2")...)
 	})
 
-	t.Run("headers of draft 7", func(t *testing.T) {
-		l := limiter(t, core.Config{
-			Headers: core.HeadersDraft07,
-			Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{
-				{Quota: 1, Window: time.Minute, Algorithm: core.FixedWindow}, {Quota: 5, Window: time.Hour, Algorithm: core.FixedWindow},
-			}}},
-		})
-		c := serve(t, Limit{Checker: l})
-		lines := []string{"Ratelimit: limit=1, remaining=0, reset=60", "Ratelimit-Policy: 1;w=60"}
-		check(t, c.get("/"), 200, "ok", append([]string{"Content-Type: text/plain"}, lines...)...)
-		got := c.get("/")
-		check(t, got, 429, got.body, append(append([]string{"Cache-Control: no-store", problem}, lines...), "Retry-After: 60")...)
-	})
-
 	t.Run("no headers", func(t *testing.T) {
 		l := limiter(t, core.Config{Headers: core.HeadersOff, Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(1)}}}})
 		check(t, serve(t, Limit{Checker: l}).get("/"), 200, "ok", "Content-Type: text/plain")
@@ -143,23 +128,6 @@ func responses(t *testing.T, a Adapter) {
 			if got := c.get("/"); got.status != status || got.body != "" || got.header.Get("Ratelimit") == "" {
 				t.Errorf("%d: %+v", status, got)
 			}
-		}
-	})
-
-	t.Run("a hook that panics does no harm to the next request", func(t *testing.T) {
-		hooks := hooktest.Funcs{OnDisallowedFunc: func(core.Request, core.Decision) core.Denial { panic("hook") }}
-		l := limiter(t, core.Config{Hooks: hooks, Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(1)}}}})
-		c := direct(t, a.Serve(t, App{Outside: []Middleware{Recovery}, Routes: []Route{
-			{Method: http.MethodGet, Pattern: "/", Limits: []Limit{{Checker: l}}, Handler: handler},
-			{Method: http.MethodGet, Pattern: "/free", Handler: ok},
-		}}))
-		for i, want := range []int{200, 500, 500} {
-			if got := c.get("/").status; got != want {
-				t.Errorf("request %d: %d, want %d", i+1, got, want)
-			}
-		}
-		if got := c.get("/free").status; got != 200 {
-			t.Errorf("the next request: %d", got)
 		}
 	})
 

@@ -60,18 +60,6 @@ func outcomes(t *testing.T, a Adapter) {
 		want(t, count(8, call), 16, 3, codeResourceExhausted, 5)
 	})
 
-	t.Run("a success forgets", func(t *testing.T) {
-		succeeded := func(_ core.Request, o core.Outcome) bool { return o.Status == 200 }
-		l := limiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(3)}, Clears: succeeded}}})
-		var result error
-		c := a.Serve(t, App{Limits: []Limit{{Checker: l}}, Handler: func(c Call) error { return errors.Join(OK(c), result) }}).Dial(t, direct)
-		for i := range 3 {
-			result = &Error{16, "wrong password"}
-			want(t, count(2, func(int) Reply { return c.Do(within(t), Kinds[i], []string{""}) }), 16, 2)
-			result = nil
-			want(t, count(1, func(int) Reply { return c.Do(within(t), Kinds[i], []string{""}) }), 0, 1)
-		}
-	})
 }
 
 func hangingUp(t *testing.T, a Adapter) {

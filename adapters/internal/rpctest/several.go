@@ -2,7 +2,6 @@ package rpctest
 
 import (
 	"fmt"
-	"sync/atomic"
 	"testing"
 
 	"github.com/floodgate-go/floodgate/core"
@@ -61,19 +60,6 @@ func several(t *testing.T, a Adapter) {
 		}
 	})
 
-	t.Run("a dry run denies nobody", func(t *testing.T) {
-		var told atomic.Int64
-		hooks := hooktest.Funcs{OnDisallowedFunc: func(r core.Request, d core.Decision) core.Denial {
-			told.Add(1)
-			return core.DefaultHooks{}.OnDisallowed(r, d)
-		}}
-		rule := core.Rule{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(2)}}
-		c := limited(t, a, limiter(t, core.Config{DryRun: true, Hooks: hooks, Rules: []core.Rule{rule}})).Dial(t, direct)
-		want(t, count(8, func(i int) Reply { return c.Do(within(t), Kinds[i%len(Kinds)], []string{""}) }), 0, 8)
-		if told.Load() != 6 {
-			t.Errorf("the hook was told of %d calls, want 6", told.Load())
-		}
-	})
 }
 
 func costs(t *testing.T, a Adapter) {
