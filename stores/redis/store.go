@@ -5,12 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"math/rand/v2"
 	"reflect"
 	"runtime"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -61,8 +58,8 @@ const (
 //
 // Open, which core.New calls, returns the errors of options, so that New can be
 // used in a composite literal. It also returns an error for the name of a
-// limiter for which another Store of this process counts on the same server:
-// see [AnotherInstance].
+// limiter for which another Store of this process counts on the same server, or
+// with the same client of a cluster, a ring or Sentinels: see [AnotherInstance].
 func New(client Client, opts ...Option) *Store {
 	s := &Store{
 		client:  client,
@@ -283,28 +280,12 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// serverOf names the server of a client by its address and database, if the
-// client reports them. A client that does not (one that asks Sentinels, one
-// that finds its cluster by a function, or one of the application's own type)
+// serverOf names the server of a client: by its address and database, if the client has one
+// address. Any other client (of a cluster, a ring or Sentinels, or of the application's own type)
 // is its own server.
 func serverOf(client Client) string {
-	itself := fmt.Sprintf("the server of a %T (%[1]p)", client)
-	switch c := client.(type) {
-	case *redis.Client:
-		if c == nil || c.Options().Addr == failoverAddr {
-			return itself
-		}
+	if c, ok := client.(*redis.Client); ok && c != nil && c.Options().Addr != failoverAddr {
 		return fmt.Sprintf("redis %s/%d", c.Options().Addr, c.Options().DB)
-	case *redis.ClusterClient:
-		if c == nil || len(c.Options().Addrs) == 0 || c.Options().ClusterSlots != nil {
-			return itself
-		}
-		return "redis cluster " + strings.Join(slices.Sorted(slices.Values(c.Options().Addrs)), ",")
-	case *redis.Ring:
-		if c == nil || len(c.Options().Addrs) == 0 {
-			return itself
-		}
-		return fmt.Sprintf("redis ring %s/%d", strings.Join(slices.Sorted(maps.Values(c.Options().Addrs)), ","), c.Options().DB)
 	}
-	return itself
+	return fmt.Sprintf("the server of a %T (%[1]p)", client)
 }

@@ -233,58 +233,32 @@ func TestANameIsBoundOnceForAServer(t *testing.T) {
 	_ = other.Close()
 }
 
-// Clients that do not tell their server are their own, and so are clusters and
-// rings by their addresses.
+// A client that has not one address is its own server.
 func TestTheServersOfOtherClients(t *testing.T) {
-	sentinel := func() *redis.Client {
+	type ownClient struct{ redisstore.Client }
+	sentinels := func() redisstore.Client {
 		return redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "m", SentinelAddrs: []string{"127.0.0.1:1"}})
 	}
-	cluster := func(addrs ...string) *redis.ClusterClient {
-		return redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs})
+	cluster := func() redisstore.Client {
+		return redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}})
 	}
-	found := func() *redis.ClusterClient {
-		return redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}, ClusterSlots: func(context.Context) ([]redis.ClusterSlot, error) { return nil, errRefused }})
-	}
-	ring := func(addr string) *redis.Ring {
-		return redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": addr, "b": "127.0.0.1:3"}, HeartbeatFrequency: 1 << 40})
-	}
-	for name, c := range map[string]struct {
-		a, b redisstore.Client
-		same bool
-	}{
-		"two sentinel clients":               {sentinel(), sentinel(), false},
-		"one cluster in another order":       {cluster("127.0.0.1:1", "127.0.0.1:2"), cluster("127.0.0.1:2", "127.0.0.1:1"), true},
-		"two clusters":                       {cluster("127.0.0.1:1"), cluster("127.0.0.1:2"), false},
-		"two clusters that a function finds": {found(), found(), false},
-		"one ring":                           {ring("127.0.0.1:1"), ring("127.0.0.1:1"), true},
-		"one ring in another order": {
-			redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "127.0.0.1:1", "b": "127.0.0.1:2"}, HeartbeatFrequency: 1 << 40}),
-			redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"c": "127.0.0.1:2", "d": "127.0.0.1:1"}, HeartbeatFrequency: 1 << 40}), true,
-		},
-		"one ring, two databases":                    {ring("127.0.0.1:1"), redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "127.0.0.1:1", "b": "127.0.0.1:3"}, HeartbeatFrequency: 1 << 40, DB: 1}), false},
-		"two rings":                                  {ring("127.0.0.1:1"), ring("127.0.0.1:2"), false},
-		"clients of the application's own":           {&ownClient{}, &ownClient{}, false},
-		"one client of the application's own, twice": {own, own, true},
-	} {
-		first, second := redisstore.New(c.a), redisstore.New(c.b)
-		if _, err := first.Open("servers", hourly); err != nil {
-			t.Fatal(err)
+	for name, c := range map[string]func() redisstore.Client{"Sentinels": sentinels, "Cluster": cluster, "own": func() redisstore.Client { return &ownClient{} }} {
+		one, another := c(), c()
+		first, same, other := redisstore.New(one), redisstore.New(one), redisstore.New(another)
+		_, err := first.Open("servers", hourly)
+		_, sameErr := same.Open("servers", hourly)
+		_, otherErr := other.Open("servers", hourly)
+		if err != nil || !errors.Is(sameErr, core.ErrConfig) || otherErr != nil {
+			t.Errorf("%s: %v, the same client %v, another one %v", name, err, sameErr, otherErr)
 		}
-		if _, err := second.Open("servers", hourly); errors.Is(err, core.ErrConfig) != c.same {
-			t.Errorf("%s: %v, same %v", name, err, c.same)
-		}
-		for _, client := range []redisstore.Client{c.a, c.b} {
+		for _, client := range []redisstore.Client{one, another} {
 			if closer, ok := client.(interface{ Close() error }); ok {
 				_ = closer.Close()
 			}
 		}
-		_, _ = first.Close(), second.Close()
+		_, _ = first.Close(), other.Close()
 	}
 }
-
-type ownClient struct{ redisstore.Client }
-
-var own = new(ownClient)
 
 // A store that nothing refers to any more gives up its names.
 func TestADroppedStoreGivesUpItsNames(t *testing.T) {

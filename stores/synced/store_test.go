@@ -107,56 +107,37 @@ func TestTheWorkedExamples(t *testing.T) {
 	}
 }
 
-// A process that is killed loses the hits of an Interval, one that is closed
-// loses none, and one that starts anew knows what was pushed.
+// Close pushes what is left, and nothing is counted after it. If the backend does not answer, the
+// error says how many hits are lost.
 func TestAProcessEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newShared()
-		s, err := synced.New(b, synced.Config{Interval: time.Second, Windows: []time.Duration{time.Hour}, Log: quiet})
-		if err != nil {
-			t.Fatal(err)
-		}
-		l := newLimiter(t, s, aligned(100, time.Hour))
-		for range 30 {
-			take(t, l, "k")
-		}
-		time.Sleep(1100 * time.Millisecond)
-		for range 5 {
-			take(t, l, "k")
-		}
-		if got := b.total(); got != 30 {
-			t.Errorf("the backend has %d hits, want the 30 of before", got)
-		}
-		killed := left(t, l, "k")
-		if err := s.Close(context.Background()); err != nil {
-			t.Fatal(err)
-		}
-		if got := b.total(); got != 35 || killed != 65 {
-			t.Errorf("after Close the backend has %d hits, want 35", got)
-		}
-		again, err := synced.New(b, synced.Config{Interval: time.Second, Windows: []time.Duration{time.Hour}, Log: quiet})
-		if err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait() // the first fetch
-		l = newLimiter(t, again, aligned(100, time.Hour))
-		take(t, l, "k")
-		if got := left(t, l, "k"); got != 64 {
-			t.Errorf("a new process has %d left, want 64", got)
-		}
-		b.set(func(b *shared) { b.down = true })
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		defer cancel()
-		if err := again.Close(ctx); err == nil || again.Stats().Lost != 1 || !strings.Contains(err.Error(), "1 hits could not be pushed") {
-			t.Errorf("closing without the backend: %v, %+v", err, again.Stats())
-		}
-		if err := again.Close(ctx); err != nil {
-			t.Errorf("closing again: %v", err)
-		}
-		if _, err := l.Take(ctx, 1, core.Hit{Rule: "r", Key: "k"}); !errors.Is(err, core.ErrClosed) {
-			t.Errorf("after Close: %v", err)
-		}
-	})
+	for _, down := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newShared()
+			s := newStore(t, b, synced.Config{Interval: time.Second, Log: quiet})
+			l := newLimiter(t, s, aligned(100, time.Hour))
+			for range 30 {
+				take(t, l, "k")
+			}
+			time.Sleep(1100 * time.Millisecond)
+			for range 5 {
+				take(t, l, "k")
+			}
+			if got := b.total(); got != 30 {
+				t.Errorf("the backend has %d hits, want the 30 of before", got)
+			}
+			b.set(func(b *shared) { b.down = down })
+			err := s.Close(t.Context())
+			if lost := err != nil && strings.Contains(err.Error(), "5 hits could not be pushed"); lost != down || s.Stats().Lost != map[bool]uint64{true: 5}[down] || !down && b.total() != 35 {
+				t.Errorf("down %t: %v, %+v, and the backend has %d hits", down, err, s.Stats(), b.total())
+			}
+			if err := s.Close(t.Context()); err != nil {
+				t.Errorf("closing again: %v", err)
+			}
+			if _, err := l.Take(t.Context(), 1, core.Hit{Rule: "r", Key: "k"}); !errors.Is(err, core.ErrClosed) {
+				t.Errorf("after Close: %v", err)
+			}
+		})
+	}
 }
 
 // Stats counts batches and fetches that were answered, those that failed, and
