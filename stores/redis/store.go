@@ -68,11 +68,9 @@ func New(client Client, opts ...Option) *Store {
 	}
 	s.nonces.Store(rand.Uint64())
 	for _, opt := range opts {
-		if opt == nil {
-			s.options.missing = true
-			continue
+		if opt != nil {
+			opt(&s.options)
 		}
-		opt(&s.options)
 	}
 	s.patience = min(longestPatience, s.options.timeout/8)
 	s.lines.whole = s.newLine(mostCalls, 0, mostStuck)
@@ -205,7 +203,6 @@ type options struct {
 	askAlways    bool
 	apart        bool
 	shardedByKey bool
-	missing      bool // an option is nil
 	log          *slog.Logger
 }
 
@@ -256,9 +253,6 @@ func (s *Store) check() error {
 	var errs []error
 	if v := reflect.ValueOf(s.client); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 		errs = append(errs, fmt.Errorf("%w: client: nil: must be a client, such as redis.NewClient(&redis.Options{Addr: \"localhost:6379\"})", core.ErrConfig))
-	}
-	if s.options.missing {
-		errs = append(errs, fmt.Errorf("%w: an option is nil: write one such as redisstore.Timeout(time.Second), or none", core.ErrConfig))
 	}
 	if s.options.timeout < time.Millisecond {
 		errs = append(errs, fmt.Errorf("%w: Timeout: %v: must be 1ms or more", core.ErrConfig, s.options.timeout))
