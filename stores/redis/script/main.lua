@@ -106,22 +106,16 @@ for _ = 1, decisions do
       -- Read the value.
       if v == nil then
         v = pcall_redis('GETRANGE', key, '0', MOST_BYTES)
-        if type(v) == 'table' then
-          if not string.find(v.err, 'WRONGTYPE', 1, true) then
-            err = v.err
-            break
-          end
-          v = false
-        elseif #v > MOST_BYTES then
-          v = false
+        if type(v) == 'table' and not string.find(v.err, 'WRONGTYPE', 1, true) then
+          err = v.err
+          break
         end
+        if type(v) == 'table' or #v > MOST_BYTES then v = false end
         work[w] = v
       end
-      local stored, readable, newer = v ~= '', v, false
-      if v and stored then
-        local version = byte(v, 1)
-        newer, readable = version > VERSION and version <= NEWEST, version == VERSION
-      end
+      local version = v and byte(v, 1) or nil
+      local stored, readable = v ~= '', v == '' or version == VERSION
+      local newer = version and version > VERSION and version <= NEWEST
       local changed = (at or verb == GRANT) and stored and readable
       -- Until when the key is blocked, the record that says so, the others' records, and when the
       -- last of all records expires.
