@@ -94,7 +94,7 @@ func inputOf(t *testing.T, cmd redis.Cmder) []byte {
 	return nil
 }
 
-// A command that a server may run later is sent so many times again, and no more, also if it is
+// A command that a server may run later is sent so many times again, with pauses that grow, and no more, also if it is
 // that of one call: there are no others whose keys may be at fault. Each attempt has a number of its
 // own, so that the reply to an earlier one is not taken for the last one's.
 func TestHowOftenACommandIsSentAgain(t *testing.T) {
@@ -118,8 +118,12 @@ func TestHowOftenACommandIsSentAgain(t *testing.T) {
 			return scriptError(reply)
 		}), Timeout(20*time.Second))
 		s.gathers = false
+		begun := time.Now()
 		if _, err := s.do(s.begin(t.Context()), verbTake, items(t, s, "k")); !errors.Is(err, core.ErrNotCharged) || sent != want || len(numbers) != sent {
 			t.Errorf("%s: sent %d times with %d numbers, want %d; error %v", reply, sent, len(numbers), want, err)
+		}
+		if took := time.Since(begun); want > 1 && took < 15*time.Millisecond {
+			t.Errorf("%s: sent %d times in %v, without a pause", reply, sent, took)
 		}
 	}
 }

@@ -288,21 +288,28 @@ func TestSlotsOnSeveralServers(t *testing.T) {
 	}
 }
 
-// A process that dies holds its slots for a lease, and its key leaves nothing in Redis after that.
+// A process that dies holds its slots for a lease, also if others hold slots of the key. A key without
+// slots leaves nothing in Redis.
 func TestSlotsEndWithTheirLease(t *testing.T) {
 	t.Parallel()
 	client := newClient(t, redistest.Start(t).Addr)
 	s := redisstore.New(client, redisstore.Timeout(patience))
 	began := time.Now()
-	if _, ok, err := s.AcquireSlot(t.Context(), "l", inflight.Slot{Key: "k", ID: 1}, 1, time.Second); !ok || err != nil {
-		t.Fatal(ok, err)
+	living := inflight.Slot{Key: "k", ID: 3}
+	for slot, lease := range map[inflight.Slot]time.Duration{{Key: "k", ID: 1}: time.Second, living: time.Minute} {
+		if _, ok, err := s.AcquireSlot(t.Context(), "l", slot, 2, lease); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
 	}
 	processtest.WaitFor(t, "the slot to be free", func() bool {
-		_, ok, err := s.AcquireSlot(t.Context(), "l", inflight.Slot{Key: "k", ID: 2}, 1, time.Second)
+		_, ok, err := s.AcquireSlot(t.Context(), "l", inflight.Slot{Key: "k", ID: 2}, 2, time.Second)
 		return ok && err == nil
 	})
 	if took := time.Since(began); took < 990*time.Millisecond {
 		t.Errorf("it is free after %v", took)
+	}
+	if err := s.ReleaseSlots(t.Context(), "l", []inflight.Slot{living, {Key: "k", ID: 2}}); err != nil {
+		t.Error(err)
 	}
 	processtest.WaitFor(t, "the key to be gone", func() bool { return client.DBSize(t.Context()).Val() == 0 })
 }

@@ -29,7 +29,7 @@ type counterID struct {
 // most Config.Timeout, and keeps what it has read until then. While the backend does not
 // answer, it asks for nothing.
 func (s *Store) fetch(ctx context.Context, all bool) error {
-	if s.config.Interval <= 0 || s.closed.Load() || s.failing.Load() {
+	if s.config.Interval <= 0 || s.failing.Load() {
 		return nil
 	}
 	f := &s.fetched
