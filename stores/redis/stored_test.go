@@ -275,20 +275,20 @@ func TestDamagedValues(t *testing.T) {
 }
 
 // A value that is far longer than any of the store's is not read. A write keeps 32 records of
-// others, in their order.
+// others, in their order, until a minute after they have expired: the other clock may be late.
 func TestHowMuchOfOthersIsKept(t *testing.T) {
 	server := redistest.Start(t)
 	f := newFormatted(t, server, core.PerHour(10))
 	f.take()
 	own := f.value()
-	record := func(number byte, size int) []byte {
+	record := func(number byte, size int, expires time.Duration) []byte {
 		b := binary.LittleEndian.AppendUint32(nil, uint32(size-3))[:3]
-		b = append(b, binary.LittleEndian.AppendUint64(nil, uint64(f.clock.Now().Add(time.Hour).UnixMicro()))[:7]...)
+		b = append(b, binary.LittleEndian.AppendUint64(nil, uint64(f.clock.Now().Add(expires).UnixMicro()))[:7]...)
 		return append(append(b, 44, number), make([]byte, size-12)...) // a kind that no program has yet
 	}
 	var others []byte
 	for i := range byte(33) {
-		others = append(others, record(i, 20)...)
+		others = append(others, record(i, 20, time.Hour)...)
 	}
 	f.set(slices.Concat(own, others))
 	f.take()
@@ -296,9 +296,16 @@ func TestHowMuchOfOthersIsKept(t *testing.T) {
 		t.Errorf("stored %x", got)
 	}
 	for size, allowed := range map[int]bool{4 << 20: true, 4<<20 + 1: false} {
-		f.set(slices.Concat(own, record(1, size-len(own))))
+		f.set(slices.Concat(own, record(1, size-len(own), time.Hour)))
 		if got := f.take().Allowed; got != allowed {
 			t.Errorf("a value of %d bytes: allowed %t, want %t", size, got, allowed)
+		}
+	}
+	for ago, kept := range map[time.Duration]bool{time.Minute - time.Microsecond: true, time.Minute: false} {
+		old := record(1, 20, -ago)
+		f.set(slices.Concat(own, old))
+		if f.take(); bytes.HasSuffix(f.value(), old) != kept {
+			t.Errorf("a record that has expired %v ago is kept: %t, want %t", ago, !kept, kept)
 		}
 	}
 }
