@@ -25,7 +25,7 @@ const (
 // Parse parses text. A text beyond the bounds is refused before it is parsed.
 // The parser's time may grow with the square of the text's length, so the caller
 // bounds that length.
-func Parse(text []byte, options ...parser.Option) (file *ast.File, err error) {
+func Parse(text []byte) (file *ast.File, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			file, err = nil, fmt.Errorf("is no YAML: the parser fails: %v", p)
@@ -38,7 +38,7 @@ func Parse(text []byte, options ...parser.Option) (file *ast.File, err error) {
 	if err := boundedTokens(tokens); err != nil {
 		return nil, err
 	}
-	return parser.Parse(withoutEmptyDocuments(tokens), 0, options...)
+	return parser.Parse(withoutEmptyDocuments(tokens), 0)
 }
 
 // withoutEmptyDocuments removes a --- if only comments stand between it and the next

@@ -8,7 +8,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 
 	"github.com/floodgate-go/floodgate/internal/boundedyaml"
@@ -111,7 +110,7 @@ func (r *reader) parse(text []byte) (value, bool) {
 		r.errs = append(r.errs, Problem{Place{Line: line, Column: 1}, "is not text in UTF-8", ""})
 		return value{}, false
 	}
-	file, err := boundedyaml.Parse(text, parser.AllowDuplicateMapKey())
+	file, err := boundedyaml.Parse(text)
 	if err != nil {
 		r.errs = append(r.errs, syntax(text, err))
 		return value{}, false
@@ -211,7 +210,7 @@ type pair struct {
 	value value
 }
 
-// pairs returns the fields of a mapping, each name once.
+// pairs returns the fields of a mapping.
 func (r *reader) pairs(v value, want string) ([]pair, bool) {
 	var nodes []*ast.MappingValueNode
 	switch n := v.node.(type) {
@@ -228,7 +227,6 @@ func (r *reader) pairs(v value, want string) ([]pair, bool) {
 		return nil, false
 	}
 	var pairs []pair
-	lines := map[string]int{}
 	for _, n := range nodes {
 		name := kindText(n.Key)
 		at := value{n.Key, v.path}
@@ -244,11 +242,6 @@ func (r *reader) pairs(v value, want string) ([]pair, bool) {
 		if v.path != "" {
 			p.value.path = v.path + "." + words.Shown(name)
 		}
-		if line, twice := lines[name]; twice {
-			r.bad(value{n.Key, p.value.path}, fmt.Sprintf("stands twice, in line %d too", line), "")
-			continue
-		}
-		lines[name] = n.Key.GetToken().Position.Line
 		if isNull(n.Value) {
 			p.value.node = &ast.NullNode{BaseNode: &ast.BaseNode{}, Token: n.Key.GetToken()}
 		}
