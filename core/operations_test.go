@@ -145,7 +145,9 @@ func TestAGrantGivesHitsBack(t *testing.T) {
 			d, err := l.Grant(t.Context(), step.n, k, k)
 			var got []int64
 			for s := range d.Limits() {
-				got = append(got, s.Remaining)
+				if got = append(got, s.Remaining); s.Denied || s.RetryAfter != 0 {
+					t.Errorf("%v: after %d: %+v", limit, step.n, s)
+				}
 			}
 			if err != nil || !d.Allowed || d.Cost != 0 || d.Reason != core.ReasonWithinLimits || !slices.Equal(got, step.left) {
 				t.Errorf("%v: after %d: %v, %v, %d left; want %d", limit, step.n, d, err, got, step.left)

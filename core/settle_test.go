@@ -255,20 +255,22 @@ func TestWhichDecisionsNeedTheOutcome(t *testing.T) {
 		name   string
 		rule   core.Rule
 		method string
+		cost   int64 // by the hooks
 		want   bool
 	}{
-		{"no rule has a function", core.Rule{}, "GET", false},
-		{"Counts", core.Rule{Counts: always}, "GET", true},
-		{"Clears", core.Rule{Clears: always}, "GET", true},
-		{"Cost", core.Rule{Cost: costs(1)}, "GET", true},
-		{"an estimate of 0", core.Rule{Cost: costs(0)}, "GET", true},
-		{"a rule that is not for the request", core.Rule{Counts: always, Clears: always, Cost: costs(1)}, "", false},
+		{"a request that costs nothing", core.Rule{Counts: always, Clears: always}, "GET", 0, false},
+		{"no rule has a function", core.Rule{}, "GET", 1, false},
+		{"Counts", core.Rule{Counts: always}, "GET", 1, true},
+		{"Clears", core.Rule{Clears: always}, "GET", 1, true},
+		{"Cost", core.Rule{Cost: costs(1)}, "GET", 1, true},
+		{"an estimate of 0", core.Rule{Cost: costs(0)}, "GET", 1, true},
+		{"a rule that is not for the request", core.Rule{Counts: always, Clears: always, Cost: costs(1)}, "", 1, false},
 	} {
 		get := row.rule
 		get.Name, get.Key, get.Limits = "get", methodKey("GET"), []core.Limit{core.PerMinute(1)}
 		all := numbered(1)[0]
 		for _, rules := range [][]core.Rule{{get, all}, {all, get}, {get}} {
-			l := newLimiter(t, core.Config{Rules: rules}, newClock())
+			l := newLimiter(t, core.Config{Rules: rules, Hooks: hooktest.Funcs{CostFunc: costs(row.cost)}}, newClock())
 			if d := l.Check(&request{method: row.method}); d.NeedsOutcome() != row.want {
 				t.Errorf("%s, %d rules: %t", row.name, len(rules), d.NeedsOutcome())
 			}
