@@ -182,8 +182,14 @@ func TestRetryAfterOfADecisionThatAnotherCheckerHasChanged(t *testing.T) {
 func TestRetryAfterOfTheFirstOfTwoLimits(t *testing.T) {
 	l := newLimiter(t, oneRule(fixed(1, time.Minute), fixed(5, time.Hour)), newClock())
 	l.Check(&request{})
-	if got := headerText(l.Check(&request{})); !strings.Contains(got, "Ratelimit: \"r-1m\";r=0;t=60, \"r-1h\";r=4;t=3600\n") || !strings.Contains(got, "Retry-After: 60\n") {
+	d := l.Check(&request{})
+	if got := headerText(d); !strings.Contains(got, "Ratelimit: \"r-1m\";r=0;t=60, \"r-1h\";r=4;t=3600\n") || !strings.Contains(got, "Retry-After: 60\n") {
 		t.Error(got)
+	}
+	for s := range d.Limits() {
+		if denied := s.Limit.Name == "r-1m"; s.Denied != denied || (s.RetryAfter == time.Minute) != denied || s.Rule != "r" {
+			t.Errorf("%+v", s)
+		}
 	}
 }
 
