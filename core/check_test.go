@@ -121,7 +121,7 @@ func TestErrorsOfKeyFunctions(t *testing.T) {
 		if d.Allowed || d.Reason != core.ReasonFailed || !errors.Is(d.Err, errFault) || left(t, l, "ip", "ip") != 2 {
 			t.Errorf("%v, %d left", d, left(t, l, "ip", "ip"))
 		}
-		if den := l.Deny(&request{}, d); den.Status != 503 || strings.Contains(string(den.Body), "10.1.2.3") {
+		if den := l.Deny(&request{}, d); den.Status != 503 || !strings.Contains(string(den.Body), `"status":503`) || strings.Contains(string(den.Body), "10.1.2.3") {
 			t.Errorf("%d %s", den.Status, den.Body)
 		}
 	})

@@ -126,7 +126,9 @@ func TestWhatCannotBeBlocked(t *testing.T) {
 // A grant gives each limit of the rule its hits back, and shows what is left.
 func TestAGrantGivesHitsBack(t *testing.T) {
 	for _, limit := range append(every, core.PerMonth(100).In(zoneOf(t, "Europe/Berlin"))) {
-		l := newLimiter(t, oneRule(limit, core.PerMinute(120)), newClock())
+		config := oneRule(limit, core.PerMinute(120))
+		config.Headers = core.HeadersXEpoch
+		l := newLimiter(t, config, newClock())
 		k := core.Hit{Rule: "r", Key: "k"}
 		if d, err := l.Take(t.Context(), 100, k); err != nil || !d.Allowed {
 			t.Fatal(d, err)
@@ -151,6 +153,9 @@ func TestAGrantGivesHitsBack(t *testing.T) {
 			}
 			if err != nil || !d.Allowed || d.Cost != 0 || d.Reason != core.ReasonWithinLimits || !slices.Equal(got, step.left) {
 				t.Errorf("%v: after %d: %v, %v, %d left; want %d", limit, step.n, d, err, got, step.left)
+			}
+			if text := headerText(d); step.quotas == nil && !strings.Contains(text, "X-Ratelimit-Reset: 176") {
+				t.Errorf("%v: a decision without a time: %s", limit, text)
 			}
 			if err := l.Adjust(t.Context(), d, 0); err != nil || l.Stats().Allowed != 1 {
 				t.Errorf("%v: the decision of a grant was refunded or counted: %v", limit, err)
