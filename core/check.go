@@ -10,11 +10,10 @@ import (
 	"github.com/floodgate-go/floodgate/internal/requestlog"
 )
 
-// Check implements [Checker]. It calls ShouldLimit, then KeyExtra, Cost and the rules'
-// key functions. If one of them reads the body, the store is asked first, without a
-// charge, whether the keys known so far deny the request. If they do, the body is not
-// read, unless the request may wait. If not, all of them are called again. In the end, one
-// take charges all counters.
+// Check implements [Checker]. It calls ShouldLimit, then KeyExtra, Cost and the rules' key
+// functions. If one of them reads the body, Check first peeks at the keys known so far. If they
+// deny the request, the body is not read, unless the request may wait. Otherwise all of them are
+// called again. One take then charges all counters.
 func (l *Limiter) Check(r Request) (d Decision) {
 	s := l.current.Load()
 	limited := s.hooks.ShouldLimit(r)
@@ -36,11 +35,11 @@ func (l *Limiter) Check(r Request) (d Decision) {
 	return d
 }
 
-// asking is what the hooks and rules have answered about a request.
+// asking holds the answers of hooks and rules about a request.
 type asking struct {
 	rules []int // by Config.RulesFor
 	extra string
-	waits bool  // somebody wants to read the body, which cannot be read yet
+	waits bool  // a function wants the body, which cannot be read yet
 	bad   error // the request is at fault: the other keys are charged all the same
 	fault error // something else is wrong: nothing is charged
 	kind  failureKind
@@ -87,7 +86,7 @@ func (c *session) check(r Request, d *Decision, lines *lines) {
 	}
 }
 
-// conclude writes into d what the store has decided, or that it has failed.
+// conclude writes the store's decision, or its error, into d.
 func (c *session) conclude(r Request, d *Decision, err error) {
 	if err == nil {
 		c.decide(d)
@@ -233,12 +232,11 @@ func (c *session) keyless(r Request, rule *compiledRule, err error) {
 	}
 }
 
-// keylessRequests is how many requests in a row, from the first on, a rule must skip before
-// the log says so.
+// keylessRequests is the number of first requests that a rule must skip before the log warns.
 const keylessRequests = 100
 
-// skipped logs once that the first requests of a rule have had no key: such a rule limits
-// nobody. It counts until one has had a key.
+// skipped logs once that the first requests of a rule have had no key: such a rule limits nobody.
+// It counts until a request has a key.
 func (c *session) skipped(r Request, rule *compiledRule) {
 	if rule.keyless.Load() >= keylessRequests || rule.keyless.Add(1) != keylessRequests {
 		return
@@ -319,10 +317,9 @@ func (l *Limiter) Deny(r Request, d Decision) Denial {
 	return d.snap.deny(r, &d)
 }
 
-// Denial returns the response to a request that a handler denies because of this decision,
-// for instance one of Take: what the limiter's [Hooks.OnDisallowed] returns. The adapters'
-// functions Deny write it. The decision must deny: of one that allows, such as that of the
-// middleware, the response is a 429 without Retry-After.
+// Denial returns the response of [Hooks.OnDisallowed] for a handler that denies a request itself,
+// for instance after Take. The adapters' functions Deny write it. If the decision allows, as the
+// middleware's does, the response is a 429 without Retry-After.
 func (d Decision) Denial(r Request) Denial {
 	if d.snap == nil {
 		return d.denial()

@@ -14,32 +14,29 @@ import (
 
 // Rule is a key function and the limits that apply to each of its keys.
 type Rule struct {
-	// Name names the rule in decisions, and its counters in the store. It has the form of
-	// Config.Name and is unique in the limiter. A limiter's only rule may have none, which
-	// means "default".
+	// Name names the rule in decisions and in the store. It has the form of Config.Name and is
+	// unique in the limiter. Empty means "default", for a limiter's only rule.
 	Name string
 	// Key returns the key of a request: see package keyfuncs. nil: the rule is only for methods
 	// that name a [Hit].
 	Key KeyFunc
-	// Limits all apply to each key: 1 to MaxLimits. No two have the same algorithm, window,
-	// precision, alignment and time zone.
+	// Limits apply to each key: 1 to MaxLimits. No two have the same algorithm, window, precision,
+	// alignment and time zone.
 	Limits []Limit
-	// Cost returns the hits that a request costs in this rule, in place of [Hooks].Cost. The
-	// handler can settle the real cost later: see [Decision.SetCost]. nil: Hooks.Cost, which
-	// SetCost does not settle.
+	// Cost returns the hits that a request costs in this rule. The handler can settle the real cost
+	// with [Decision.SetCost]. nil: [Hooks].Cost, which SetCost does not settle.
 	Cost func(Request) (int64, error)
-	// Quota returns the quota of a request for one limit, in place of Limit.Quota, such as that
-	// of a customer's plan: 0 to MaxQuota (for a SlidingLog to MaxLogQuota), or [Unlimited].
-	// The burst of a TokenBucket changes in proportion. Counts stay when the quota changes. Quota
-	// is called as a [KeyFunc] is, for each limit of the rule; SkipRule and an invalid quota make
-	// the answer 503. nil: Limit.Quota.
+	// Quota returns the quota of a request for one limit, such as that of a customer's plan: 0 to
+	// MaxQuota (for a SlidingLog to MaxLogQuota), or [Unlimited]. The burst of a TokenBucket is
+	// scaled with it. Counts stay when the quota changes. Quota is called as a [KeyFunc] is, for
+	// each limit; SkipRule and an invalid quota answer 503. nil: Limit.Quota.
 	Quota func(Request, Limit) (int64, error)
-	// MaxWait replaces Config.MaxWait for this rule. 0: Config.MaxWait.
+	// MaxWait, if not 0, replaces Config.MaxWait for this rule.
 	MaxWait time.Duration
-	// Headers replaces Config.Headers for this rule. 0: Config.Headers.
+	// Headers, if not 0, replaces Config.Headers for this rule.
 	Headers Headers
-	// Counts reports, after the handler, whether the hits of a charged request stay charged. If
-	// false, they are refunded. nil: they stay.
+	// Counts reports, after the handler, whether a request stays charged. If not, its hits are
+	// refunded. nil: it stays charged.
 	Counts func(Request, Outcome) bool
 	// Clears reports, after the handler, whether to reset the key of a charged request: a
 	// successful login ends a row of failures. nil: never.
@@ -54,16 +51,15 @@ const (
 
 // Config configures a [Limiter].
 type Config struct {
-	// Name names the limiter in decisions, and its counters in the store: 1 to 64 of the
-	// characters A-Z a-z 0-9 _ . -. It is the same in all instances of a limiter; other limiters
-	// of the store need other names. Empty means "default", and is an error with a shared store.
+	// Name names the limiter in decisions and in the store, with 1 to 64 characters of A-Z a-z 0-9
+	// _ . -. All instances of a limiter have the same name; other limiters of the store need other
+	// names. Empty means "default", and is an error with a shared store.
 	Name string
 	// Rules are decided on together: a request is charged to all that apply, or to none. 1 to
 	// MaxRules.
 	Rules []Rule
-	// RulesFor appends the indexes of the rules that apply to a request to dst, in ascending
-	// order, and returns the longer slice. It is called as a [KeyFunc] is, and its errors mean
-	// the same. nil: all rules; their key functions may return [SkipRule].
+	// RulesFor appends to dst the indexes of the rules that apply to a request, in ascending order.
+	// It is called as a [KeyFunc] is, and its errors mean the same. nil: all rules.
 	RulesFor func(dst []int, r Request) ([]int, error)
 	// Store holds the counters. nil: a new [Memory].
 	Store Store
@@ -73,9 +69,9 @@ type Config struct {
 	Hooks Hooks
 	// Headers chooses the rate limit headers of responses. 0: HeadersDraft10.
 	Headers Headers
-	// Log gets a line if a store, a function of a rule or a hook fails: at most one a second of
-	// each kind, with the number left out. It warns once if no request of a rule has a key. Lines
-	// have the texts of errors, but no keys. nil: slog.Default().
+	// Log gets the errors of stores, hooks and functions of rules: at most one line a second of
+	// each kind, with the number of lines left out. It warns once if no request of a rule has a
+	// key. Lines contain no keys. nil: slog.Default().
 	Log *slog.Logger
 	// Observer sees every decision: see [ObserverFuncs]. nil: none.
 	Observer Observer
@@ -85,18 +81,18 @@ type Config struct {
 	DryRun bool
 	// MaxWait is how long Check lets a denied request wait for its turn: 0 (not at all), or
 	// MinWindow to MaxWindow. [Limiter.Wait] describes the order. A client that leaves is charged
-	// nothing. A DryRun never waits. The Shutdown of a server waits for waiting requests.
+	// nothing. A DryRun never waits. A server's Shutdown waits for waiting requests.
 	MaxWait time.Duration
 	// MaxWaiters is the most requests in this process that wait for one key of a rule: 1 to
-	// 1,000,000. At most 100 times as many wait for all keys together. One more is denied at
-	// once. 0 means 100.
+	// 1,000,000. At most 100 times as many wait for all keys together. More are denied at once. 0
+	// means 100.
 	MaxWaiters int
 }
 
 const (
 	defaultMaxWaiters = 100
 	mostWaiters       = 1_000_000
-	mostLines         = 100 // as many times MaxWaiters wait for all keys
+	mostLines         = 100 // MaxWaiters times this wait for all keys
 )
 
 // compiledRule is a checked Rule with its limits' names filled in.

@@ -11,9 +11,9 @@ import (
 // Decision is a limiter's decision on a request. Copies are the same decision.
 //
 // Rule, Limit, Key, Remaining and the durations describe the deciding limit: of the limits that
-// deny the request, the one with the longest wait; if none denies, the one with the smallest
-// share of its quota left. They are zero if no limit applied: after [ReasonSkipped],
-// [ReasonNoRule], or an error. Durations are for a key without further hits.
+// deny the request, the one with the longest wait; if none denies, the one with the smallest share
+// of its quota left. They are zero if no limit applied: after [ReasonSkipped], [ReasonNoRule], or
+// an error. Durations assume no further hits.
 type Decision struct {
 	// Allowed reports whether the request may go on.
 	Allowed bool
@@ -28,8 +28,7 @@ type Decision struct {
 	Cost int64
 	// ResetAfter is the time until the whole quota is left.
 	ResetAfter time.Duration
-	// MoreAfter is the time until Remaining grows, 0 if the whole quota is left or the quota is
-	// 0.
+	// MoreAfter is the time until Remaining grows, 0 if it will not.
 	MoreAfter time.Duration
 	// RetryAfter is the time until the deciding limit allows the same request: 0 if it does not
 	// deny it, [Never] if it never will.
@@ -45,12 +44,11 @@ type Decision struct {
 	limit uint8        // index of the deciding limit in its rule
 	over  bool         // the deciding limit denies the request
 	hits  bool         // it is a decision of Take or Wait, not of Check
-	ended *atomic.Bool // nothing changes the charge any more; nil: there is none
+	ended *atomic.Bool // the charge is final; nil: there is no charge
 	rest  *rest        // nil for the common decision, on one limit
 }
 
-// rest holds what a decision on one plain limit does not need. The copies of a Decision share
-// it.
+// rest holds what a decision on one plain limit does not need. Copies of a Decision share it.
 type rest struct {
 	items    []decided // in the order of the rules; nil: see single
 	results  []Result  // of the items' limits
@@ -61,7 +59,7 @@ type rest struct {
 	outcome  bool         // Settle has something to do
 	estimate bool         // see Decision.SetCost
 	settled  atomic.Bool  // by Settle
-	said     atomic.Int64 // what SetCost has said, plus 1; 0: nothing
+	said     atomic.Int64 // the cost of SetCost, plus 1; 0: none
 }
 
 // decided is one item of a decision.
@@ -104,9 +102,8 @@ const (
 	ReasonBadRequest
 	// ReasonFailed means that the store, a key function or a hook failed. See Err.
 	ReasonFailed
-	// ReasonCanceled means that the client left before the decision or while it waited: the
-	// context of the request was canceled. The request is denied. Unless it waited, it may have
-	// been charged.
+	// ReasonCanceled means that the request's context was canceled before the decision: the client
+	// left. The request is denied. Unless it waited, it may have been charged.
 	ReasonCanceled
 )
 
@@ -144,13 +141,11 @@ func (d Decision) Limit() Limit {
 	return *d.deciding()
 }
 
-// Key returns the key of the deciding limit, without the text of Hooks.KeyExtra. It may contain
-// text of the client, such as a username. String, StoredKey and the logs of this package never
-// do.
+// Key returns the key of the deciding limit, without the text of Hooks.KeyExtra. Unlike String,
+// StoredKey and the logs, it may contain text of the client, such as a username.
 func (d Decision) Key() string { return d.Hit().Key }
 
-// Hit names the deciding counter, for [Limiter.Peek], [Limiter.Reset] or [Limiter.Block]. Like
-// Key, it may contain text of the client.
+// Hit names the deciding counter, for [Limiter.Peek], [Limiter.Reset] or [Limiter.Block].
 func (d Decision) Hit() Hit {
 	if !d.applied() {
 		return Hit{}
@@ -187,8 +182,7 @@ func (d Decision) Limits() iter.Seq[LimitStatus] {
 	}
 }
 
-// Waited returns how long the request waited for its turn: see Config.MaxWait and
-// [Limiter.Wait].
+// Waited returns how long the request waited: see Config.MaxWait and [Limiter.Wait].
 func (d Decision) Waited() time.Duration {
 	if d.rest == nil {
 		return 0
@@ -293,8 +287,8 @@ func (d *Decision) more() *rest {
 	return d.rest
 }
 
-// single reports whether the decision is on at most one limit of one key, so that its fields say
-// all. Otherwise rest has the items and results.
+// single reports whether the decision is on at most one limit of one key. Otherwise rest has the
+// items and results.
 func (d *Decision) single() bool { return d.rest == nil || d.rest.items == nil }
 
 // items returns the number of keys that were decided on.

@@ -8,13 +8,13 @@ import (
 
 // Denial is the response to a denied request.
 type Denial struct {
-	// Status is the HTTP status code, 200 to 599. Any other means that of the standard denial.
+	// Status is the HTTP status code, 200 to 599. Any other value means the standard denial's.
 	Status int
-	// Header has lines that are set beside those of Decision.AppendHeaders. A line replaces the
-	// response's lines of the same name.
+	// Header has lines to set beside those of Decision.AppendHeaders. A line replaces those of the
+	// same name.
 	Header []Header
-	// Body is the body, which a response to HEAD leaves out. A hook that replaces the body of the
-	// standard denial replaces its Content-Type, too.
+	// Body is left out of a response to HEAD. A hook that replaces the standard body must replace
+	// its Content-Type, too.
 	Body []byte
 }
 

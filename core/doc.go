@@ -13,9 +13,9 @@
 // # The model
 //
 // A [Limit] is a quota of hits for a window of time, counted by an algorithm. A [Rule] is a key
-// function and the limits of each of its keys. A [Limiter] is rules, a store and
-// hooks. For each request it calls the key functions and charges all limits of
-// all keys in one step, or none of them. The result is a [Decision].
+// function and the limits of each of its keys. A [Limiter] has rules, a store and hooks. For each
+// request it calls the key functions and charges all limits of all keys in one step, or none of
+// them. The result is a [Decision].
 //
 // Adapters call Check, Deny and Settle (see [Checker]). A program without
 // requests calls:
@@ -45,21 +45,17 @@
 //	sliding_log       L times              L           2 L
 //	token_bucket      16 bytes             B + L       B + 2 L
 //
-// The last column is for processes that share a store and whose clocks differ by
-// less than W. A clock that is behind decides at the time of the counter. A
-// counter W or more ahead of the clock is moved back to now: a step of a clock
-// denies a key for at most W longer.
+// The last column is for processes that share a store and whose clocks differ by less than W. A
+// process whose clock is behind uses the counter's time. A counter W or more ahead of the clock is
+// set back to now: a clock step denies a key for at most W longer.
 //
-// RetryAfter is exact: without other hits, a request is denied a microsecond
-// earlier and allowed then. Denied requests change nothing.
+// Without other hits, RetryAfter is exact to the microsecond. Denied requests change nothing.
 //
 // # The code
 //
-// Read it in this order: limit, config, request and hooks are what a program writes; limiter
-// has New and the methods without requests; check decides on a request, with a session as
-// working memory; decision, headers and denial are the result; settle comes after the handler;
-// wait has the lines of waiting requests; store is the contract of stores, memory the store in
-// the process. A snapshot is one configuration of a limiter.
+// Read the files in this order: limit, config, request and hooks (what a program writes); limiter,
+// check and session (the decision); decision, headers and denial (the result); settle (after the
+// handler); wait; store and memory. A snapshot is one configuration of a limiter.
 //
 // # Stores
 //
@@ -67,6 +63,5 @@
 // Your own [Store] must pass core/storetest; package stores/swapstore makes one
 // of anything that can compare and swap.
 //
-// A store's error is a decision too: not Allowed, with [ReasonFailed], which
-// answers 503.
+// If a store fails, the decision is not Allowed and has [ReasonFailed], which answers 503.
 package core

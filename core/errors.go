@@ -5,7 +5,7 @@ import "errors"
 // Errors of this package are wrapped: compare with [errors.Is].
 var (
 	// SkipRule is the error of a KeyFunc whose rule does not apply to the request. The log warns
-	// once of a rule that skips its first hundred requests, unless the error wraps SkipRule.
+	// once if a rule skips its first hundred requests; wrap SkipRule to avoid that.
 	SkipRule = errors.New("floodgate: the rule does not apply to this request") //nolint:staticcheck // named as fs.SkipDir is: an answer, not a failure
 
 	// ErrBadRequest is the error of a KeyFunc or hook that finds the request at fault: the answer
@@ -30,22 +30,22 @@ var (
 	// ErrBodyRead is the error of [Request].Body if a middleware before the limiter has read it.
 	ErrBodyRead = errors.New("floodgate: the body was read by a middleware before the limiter")
 
-	// ErrDamaged is the error of an operation on a stored counter that is damaged. Other keys
-	// are not affected.
+	// ErrDamaged is the error of an operation on a damaged stored counter. Other keys are not
+	// affected.
 	ErrDamaged = errors.New("floodgate: a stored counter is damaged")
 
-	// ErrContended is the error of an operation that too many concurrent changes overtook.
+	// ErrContended is the error of an operation that gave up because of concurrent changes.
 	ErrContended = errors.New("floodgate: too many others changed the counter meanwhile")
 
-	// ErrNotCharged is the error of an operation of [Counters] that has charged nothing for
-	// certain: it may be repeated.
+	// ErrNotCharged is the error of an operation of [Counters] that certainly charged nothing: it
+	// may be repeated.
 	ErrNotCharged = errors.New("floodgate: nothing was charged")
 
 	// ErrUnsupported is the error of an operation that the store does not know.
 	ErrUnsupported = errors.New("floodgate: not supported")
 
 	// ErrDegraded is the error of Block, Grant, Reset or ResetAll if the store did it in this
-	// process only, because the shared counters do not answer.
+	// process only, because the shared store does not answer.
 	ErrDegraded = errors.New("floodgate: done in this process only")
 
 	// ErrClosed is the error of an operation on a closed store.

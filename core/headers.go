@@ -23,10 +23,9 @@ const (
 	//	RateLimit-Policy: "api";q=5;w=60
 	//	RateLimit: "api";r=4;t=60
 	//
-	// q is the Quota, and w the Window in seconds, left out if it is not whole. For a
-	// TokenBucket, q is the Burst and w the time to fill an empty bucket. r is the hits left, and
-	// t the seconds until there are more, 0 if the whole quota is left. If the limit denies the
-	// request, t is the same as in Retry-After.
+	// q is the Quota and w the Window in seconds, left out if it is not whole; for a TokenBucket,
+	// the Burst and the time to fill it. r is the hits left, and t the seconds until there are
+	// more: 0 if the whole quota is left, as in Retry-After if the limit denies the request.
 	HeadersDraft10 Headers = 1 << iota
 	// HeadersDraft07 writes RateLimit-Policy and RateLimit as in
 	// draft-ietf-httpapi-ratelimit-headers-07.
@@ -36,7 +35,7 @@ const (
 	//
 	// Both describe the deciding limit. reset is the seconds until the whole quota is left or, if
 	// the limit denies the request, as in Retry-After. RateLimit-Policy has the q and w of
-	// HeadersDraft10. It is left out if there is no w.
+	// HeadersDraft10, and needs a w.
 	HeadersDraft07
 	// HeadersDraft03 writes RateLimit-Limit, RateLimit-Remaining and RateLimit-Reset of the
 	// deciding limit, as drafts up to -06. The reset is the seconds until the whole quota is
@@ -79,14 +78,12 @@ type Header struct{ Name, Value string }
 // section 3.3.1).
 const maxField = 999_999_999_999_999
 
-// AppendHeaders appends the header lines of the response to dst and returns the longer slice:
-// those that Config.Headers chooses, if a limit applied, except of limits that are [Unlimited].
-// A denied request also gets Cache-Control: no-store and, unless no wait helps, Retry-After in
-// whole seconds, rounded up, at least 1.
+// AppendHeaders appends the response's header lines to dst: those that Config.Headers chooses for
+// the limits that applied, except [Unlimited] ones. A denied request also gets Cache-Control:
+// no-store and, if a wait helps, Retry-After in whole seconds, rounded up, at least 1.
 //
-// A response may pass several limiters: rate limit lines are added to those that are there, and
-// Cache-Control and Retry-After replace them. Durations are cut to milliseconds before
-// rounding.
+// If a response passes several limiters, rate limit lines are added to earlier ones, and
+// Cache-Control and Retry-After replace them.
 func (d Decision) AppendHeaders(dst []Header) []Header {
 	if d.applied() {
 		if rate := d.rateField(); rate != "" {
@@ -109,7 +106,7 @@ func (d Decision) AppendHeaders(dst []Header) []Header {
 	return dst
 }
 
-// appendOthers appends the lines about the deciding limit that h chooses beside those of
+// appendOthers appends the lines about the deciding limit that h chooses, except those of
 // HeadersDraft10.
 func (d *Decision) appendOthers(dst []Header, h Headers) []Header {
 	l := d.deciding()
@@ -194,8 +191,8 @@ func (d *Decision) policyField() string {
 	return string(b)
 }
 
-// eachRuleOnce reports whether every rule applied with one key, and all have the same headers
-// and their own quotas: the field that is made once for all then fits.
+// eachRuleOnce reports whether the snapshot's policy field fits: every rule applied with one key
+// and its own quotas, and all have the same headers.
 func (d *Decision) eachRuleOnce() bool {
 	rules := len(d.snap.rules)
 	switch {

@@ -4,9 +4,8 @@ package core
 // replace what differs.
 //
 // Hooks may be called concurrently. The limiter holds no lock while a hook runs. It does not
-// recover a hook's panic, and charges nothing twice because of it. KeyExtra and Cost are called
-// twice for a request if one of them or a key function reads its body. Their errors mean what
-// those of a [KeyFunc] mean.
+// recover a hook's panic. KeyExtra and Cost are called twice for a request if one of them or a key
+// function reads its body. Their errors mean what those of a [KeyFunc] mean.
 type Hooks interface {
 	// ShouldLimit runs first. If it returns false, the request is neither limited nor counted.
 	ShouldLimit(r Request) bool
@@ -21,12 +20,11 @@ type Hooks interface {
 	OnDisallowed(r Request, d Decision) Denial
 }
 
-// DefaultHooks limits every request except CORS preflights, adds nothing to keys, counts one
-// hit, and denies with [DefaultHooks.OnDisallowed].
+// DefaultHooks limits every request except CORS preflights, counts one hit, and denies with
+// [DefaultHooks.OnDisallowed].
 type DefaultHooks struct{}
 
-// ShouldLimit returns false for a CORS preflight, which browsers send on their own: OPTIONS
-// with a header Access-Control-Request-Method.
+// ShouldLimit returns false for a CORS preflight: OPTIONS with Access-Control-Request-Method.
 func (DefaultHooks) ShouldLimit(r Request) bool {
 	return r.Method() != "OPTIONS" || len(r.HeaderValues("Access-Control-Request-Method")) == 0
 }

@@ -14,8 +14,8 @@ import (
 type Algorithm uint8
 
 const (
-	// SlidingWindow adds the current window's count to the previous window's, weighted by the
-	// part of it that a window ending now still covers. The default.
+	// SlidingWindow counts the current window in full, and the previous one by the part that a
+	// window ending now covers. The default.
 	SlidingWindow Algorithm = iota
 	// FixedWindow counts from the first hit to the end of the window, then starts again. Bursts
 	// before and after the end can add up to 2 × Quota.
@@ -106,10 +106,10 @@ func (a Algorithm) String() string {
 	return a.meter().String()
 }
 
-// WorstCase returns the most hits that any time of the limit's Window can hold: see the package's
-// table. A Lockout allows its quota for each of its shortest waits that fits in the window, and
-// once more. If clocks of processes that share a store differ by d, less than the window, it holds
-// for windows shorter by d. The limit must be valid.
+// WorstCase returns the most hits in any window of the limit's length: see the package's table. A
+// Lockout allows its quota once, and again for each shortest wait that fits in the window. If
+// clocks of processes that share a store differ by d, less than the window, it holds for windows
+// shorter by d. The limit must be valid.
 func (l Limit) WorstCase() int64 {
 	m := newMeter(l)
 	return m.WorstCase()
@@ -122,8 +122,8 @@ func (l Limit) Lifetime() time.Duration {
 	return meter.Duration(m.Lifetime())
 }
 
-// Capacity returns the most hits that can be taken at once: the Burst of a TokenBucket that has
-// one, otherwise the Quota.
+// Capacity returns the most hits that can be taken at once: the Burst, if there is one, otherwise
+// the Quota.
 func (l Limit) Capacity() int64 {
 	if l.Algorithm == TokenBucket && l.Burst > 0 {
 		return l.Burst
@@ -131,8 +131,8 @@ func (l Limit) Capacity() int64 {
 	return l.Quota
 }
 
-// Validate returns an error for everything that is wrong with the limit. It wraps [ErrConfig]
-// and names each field and its value. New calls Validate.
+// Validate reports everything that is wrong with the limit. The error wraps [ErrConfig] and names
+// each field and its value. New calls Validate.
 func (l Limit) Validate() error {
 	var errs []error
 	bad := func(field string, value any, why string) {
@@ -210,10 +210,10 @@ const (
 )
 
 // validName reports whether a name needs no escaping in a structured field (RFC 9651, section
-// 3.3.3), in a log and in the key of any store.
+// 3.3.3), a log or a store's key.
 func validName(s string) bool { return s != "" && len(s) <= maxName && alphanumeric(s, "_.-") }
 
-// alphanumeric reports whether s has only letters and digits of ASCII and the bytes of others.
+// alphanumeric reports whether s has only ASCII letters, ASCII digits and bytes of others.
 func alphanumeric(s, others string) bool {
 	for i := range len(s) {
 		c := s[i]
@@ -270,8 +270,7 @@ func shortDuration(d time.Duration) string {
 // be one of [PerDay], [PerWeek] or [PerMonth]. Its algorithm becomes FixedWindow. New rejects a
 // nil zone.
 //
-// [time.LoadLocation] finds a zone by its IANA name. A system without zone files needs an
-// import of time/tzdata.
+// A system without zone files needs an import of time/tzdata.
 func (l Limit) In(zone *time.Location) Limit {
 	if zone == nil {
 		zone = noZone
@@ -341,11 +340,10 @@ func (l Limit) windowName() string {
 	return calendarUnits[l.Window]
 }
 
-// Lockout adds escalating waits to a FixedWindow limit, such as one of failed logins. The hit
-// that uses up the Quota is allowed and begins a wait of First, the next time of First ×
-// Factor, and so on up to Max. During the wait all hits are denied, without making it longer.
-// After it the count starts at 0. A refund during the wait ends it, as if it had never begun.
-// The zero value is no lockout.
+// Lockout adds escalating waits to a FixedWindow limit, such as one of failed logins. The hit that
+// uses up the Quota is allowed and begins a wait of First, the next time of First × Factor, and so
+// on up to Max. Hits during the wait are denied and do not lengthen it. After it the count starts
+// at 0. A refund during the wait ends it, as if it had never begun. The zero value is no lockout.
 type Lockout struct {
 	// First is the first wait: MinWindow to MaxWindow, in whole microseconds.
 	First time.Duration
@@ -353,8 +351,8 @@ type Lockout struct {
 	Factor int64
 	// Max is the longest wait, First or more. 0 means an hour, or First if that is longer.
 	Max time.Duration
-	// Decay is the time after a wait in which one wait is forgotten, so that the next one is
-	// shorter. 0 means Max.
+	// Decay is how long after a wait one wait is forgotten, so that the next one is shorter. 0
+	// means Max.
 	Decay time.Duration
 }
 

@@ -10,7 +10,7 @@ import (
 // known returns whether a is one of the algorithms.
 func (a Algorithm) known() bool { return a <= TokenBucket }
 
-// meter returns the algorithm as package meter calls it: its first ones are those of this package.
+// meter returns the algorithm of package meter, whose first ones are those of this package.
 func (a Algorithm) meter() meter.Algorithm {
 	if !a.known() {
 		return math.MaxUint8 // Validate returns an error for it

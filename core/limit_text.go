@@ -33,10 +33,9 @@ func isMonth(window string) bool {
 //	1000/h token_bucket burst=50, 240/h bucketed_window precision=1m
 //	1000/day Europe/Berlin, 5000 per week America/New_York, 10000/month
 //
-// A window is a unit, or a whole number and a unit: ms, s (sec, second), m (min, minute), h
-// (hour), d (day, 24 hours), w (week) or month, also in the plural and in capitals. M alone is
-// an error, because it may mean a month. A space between number and unit needs "per": 5/10 s
-// could be read as half a hit.
+// A window is a unit, or a whole number and a unit: ms, s (sec, second), m (min, minute), h (hour),
+// d (day, 24 hours), w (week) or month, also in the plural and in capitals. M alone is an error,
+// because it may mean a month. A space between number and unit needs "per".
 //
 // Options may follow the window: the name of an algorithm ([Algorithm.String]), aligned,
 // burst=50, precision=1s, name=api. A time zone after a day or week makes calendar windows: see

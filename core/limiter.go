@@ -90,10 +90,9 @@ func Must[T any](v T, err error) T {
 	return v
 }
 
-// Reconfigure replaces the configuration for all later requests. Requests that run or wait keep
-// the configuration with which they began. Counters keep their counts as [Counters].Reopen
-// says: a quota may change. The name and the store cannot change: leave them empty, or as they
-// are. After an error nothing has changed.
+// Reconfigure replaces the configuration for later requests. Requests that run or wait keep theirs.
+// Counters keep their counts as [Counters].Reopen says: a quota may change. The name and the store
+// cannot change: leave them empty, or as they are. After an error nothing has changed.
 func (l *Limiter) Reconfigure(c Config) error {
 	l.reconfigure.Lock()
 	defer l.reconfigure.Unlock()
@@ -196,9 +195,9 @@ type Hit struct {
 // named twice is charged once. A cost of 0 changes nothing. Without hits, the decision is Allowed
 // with ReasonNoRule.
 //
-// The error is nil if the store decided, whether it allowed or denied. Otherwise it wraps
-// ErrUnknownRule, ErrNegativeCost, or ErrConfig for invalid Quotas, or it is the store's. The decision
-// then has ReasonFailed and is not Allowed.
+// The error is nil if the store decided, even if it denied. Otherwise it wraps ErrUnknownRule,
+// ErrNegativeCost, or ErrConfig for invalid Quotas, or it is the store's. The decision then has
+// ReasonFailed and is not Allowed.
 //
 // Hits stay charged if ctx ends before the store answers.
 func (l *Limiter) Take(ctx context.Context, cost int64, hits ...Hit) (d Decision, err error) {
@@ -212,7 +211,7 @@ func (l *Limiter) Take(ctx context.Context, cost int64, hits ...Hit) (d Decision
 	return d, err
 }
 
-// takeAll takes, of a Wait in turn t: nil otherwise.
+// takeAll takes for a Wait in turn t; nil: a Take.
 func (c *session) takeAll(ctx context.Context, cost int64, hits []Hit, t *turn, d *Decision) error {
 	err := c.addHits(cost, hits)
 	if err == nil {
@@ -235,8 +234,8 @@ func (c *session) takeAll(ctx context.Context, cost int64, hits []Hit, t *turn, 
 	return nil
 }
 
-// Allow is Take(ctx, 1, hits...).Allowed. If the limiter cannot decide, it returns false and
-// logs the error: call Take to handle errors.
+// Allow is Take(ctx, 1, hits...).Allowed. If the limiter cannot decide, it returns false and logs
+// the error.
 func (l *Limiter) Allow(ctx context.Context, hits ...Hit) bool {
 	d, err := l.Take(ctx, 1, hits...)
 	if errors.Is(err, ErrUnknownRule) || errors.Is(err, ErrConfig) { // Take logs the store's errors
@@ -279,8 +278,7 @@ func (l *Limiter) look(ctx context.Context, op Op, hitsOf, cost int64, hits []Hi
 }
 
 // Grant gives n hits back, 1 to MaxQuota, to every counter named: see [OpGrant]. A key never has
-// more left than its quota or burst, and a blocked key stays blocked. Waiting requests of this
-// process try again at once.
+// more left than its quota or burst, and a blocked key stays blocked.
 //
 // The decision is that of a Peek with cost 0 afterwards. The error wraps ErrConfig if n is out
 // of range or a rule has a limit with a [Lockout], ErrUnknownRule, [ErrUnsupported] or
@@ -313,7 +311,7 @@ func (s *snapshot) grantable(r *compiledRule) error {
 
 // Block denies the counters named for d, 0 to MaxWindow, in every process that shares the store.
 // Until then no hits are left, and RetryAfter is at least the rest of d. A d of 0 or a Reset ends
-// the block. A [Memory] holds at most MaxKeys blocks: those that end last.
+// the block. A [Memory] with MaxKeys blocks drops the one that ends first.
 //
 // The error wraps ErrUnknownRule, ErrConfig if d is out of range, [ErrUnsupported] or
 // [ErrDegraded], or it is the store's.
@@ -324,8 +322,8 @@ func (l *Limiter) Block(ctx context.Context, d time.Duration, hits ...Hit) error
 	return l.act(ctx, OpBlock, d, hits)
 }
 
-// Reset removes the counters named. A later refund of an earlier charge may give back hits
-// charged since. The error wraps ErrUnknownRule or [ErrDegraded], or it is the store's.
+// Reset removes the counters named. The error wraps ErrUnknownRule or [ErrDegraded], or it is the
+// store's.
 func (l *Limiter) Reset(ctx context.Context, hits ...Hit) error {
 	return l.act(ctx, OpReset, 0, hits)
 }
@@ -343,9 +341,8 @@ func (l *Limiter) act(ctx context.Context, op Op, d time.Duration, hits []Hit) e
 	return s.do(ctx, op, &c.batch)
 }
 
-// ResetAll removes the counters of all keys of all rules, in every process that shares the
-// store. Hits charged meanwhile may stay or not. The error wraps [ErrUnsupported] or
-// [ErrDegraded], or it is the store's.
+// ResetAll removes the counters of all keys of all rules, in every process that shares the store.
+// The error wraps [ErrUnsupported] or [ErrDegraded], or it is the store's.
 func (l *Limiter) ResetAll(ctx context.Context) error {
 	defer l.lines.freedAll()
 	return l.current.Load().do(ctx, OpResetAll, new(Batch))
@@ -365,7 +362,7 @@ type Stats struct {
 	Waiting     int    // requests waiting now
 }
 
-// Stats returns the limiter's counts. It has no keys.
+// Stats returns the limiter's counts.
 func (l *Limiter) Stats() Stats {
 	var sum Stats
 	for i := range l.stripes {

@@ -77,7 +77,7 @@ func (f *failureLog) report(ctx context.Context, s *snapshot, kind failureKind, 
 	s.logger().LogAttrs(ctx, slog.LevelError, "floodgate: "+kind.String()+" failed", attrs...)
 }
 
-// reportStore logs that the store has failed the session's items.
+// reportStore logs the store's error for the session's items.
 func (c *session) reportStore(ctx context.Context, operation string, err error) {
 	var names []string
 	for i := range c.batch.Items {

@@ -25,39 +25,38 @@ type MemoryConfig struct {
 	//
 	// A key takes about 23 + 18 × limits bytes with the default algorithm. A SlidingLog adds 8
 	// bytes for each hit that it holds, at most 128 KiB. A BucketedWindow adds 4 bytes for each
-	// bucket, at most 32 KiB. Both are rounded up to a power of two, and take 32 more.
+	// bucket, at most 32 KiB.
 	MaxKeys int
 	// Clock returns the time, and may be called concurrently. nil: the process's monotonic
 	// clock, which ignores changes of the wall clock.
 	Clock func() time.Time
 }
 
-// Memory is the store that counts in this process. Its methods, and those of the Counters that
-// Open returns, may be called concurrently. Counters are lost when the process ends.
+// Memory is the store that counts in this process. Its methods may be called concurrently. Counters
+// are lost when the process ends.
 //
 // Memory starts no goroutine: each insertion removes expired keys from a part of its shard. It
 // does not keep the text of keys, but a 128-bit hash with random seeds.
 //
 // # When it is full
 //
-// At MaxKeys, a new key evicts another one of its shard, with bounded work. A rule's share is
-// MaxKeys divided by the number of rules that hold keys. A new key of a rule at its share evicts a
-// key of that rule, otherwise one of the largest rule above its share. So a flood of keys on one
-// rule evicts no key of a rule below its share, as long as fewer than some 50 rules hold keys.
+// At MaxKeys, a new key evicts another one of its shard. A rule's share is MaxKeys divided by the
+// number of rules that hold keys. A new key of a rule at its share evicts a key of that rule; any
+// other, one of the largest rule above its share. So a flood of keys on one rule evicts no key of a
+// rule below its share, as long as fewer than some 50 rules hold keys.
 //
 // Of up to eight keys examined, an expired one goes first, then the one that has used the smallest
 // part of its limits. A denied key goes only if every key of its rule in the shard is denied: the
-// one that recovers soonest. A take evicts no key that it decides on. So a client cannot end its
-// own denial with made-up keys, unless it uses up the limits of about as many keys as the rule's
-// share: with the default MaxKeys, three rules and a quota of 5, by more than 1.6 million hits.
+// one that recovers soonest. A take evicts no key that it decides on. So a client can end its own
+// denial with made-up keys only if it uses up the limits of about as many keys as the rule's share:
+// with the default MaxKeys, three rules and a quota of 5, more than 1.6 million hits.
 type Memory struct {
 	now    func() int64
 	tables *memtable.Tables
 	names  *names.Owner
 }
 
-// NewMemory returns an empty store. Its error wraps [ErrConfig] and names the field and the
-// value.
+// NewMemory returns an empty store. Its error wraps [ErrConfig].
 func NewMemory(c MemoryConfig) (*Memory, error) {
 	if c.MaxKeys < 0 || c.MaxKeys > 1<<31-1 {
 		return nil, fmt.Errorf("%w: MaxKeys: %d: must be from 1 to 2^31-1, or 0 for %d", ErrConfig, c.MaxKeys, DefaultMaxKeys)
@@ -72,12 +71,12 @@ func NewMemory(c MemoryConfig) (*Memory, error) {
 // Len returns the number of keys held, including expired keys that are not removed yet.
 func (m *Memory) Len() int { return m.tables.Len() }
 
-// Evicted returns the number of keys evicted before they expired. If it grows, MaxKeys is too
-// small, or a client makes keys up.
+// Evicted returns the number of keys evicted before they expired. If it grows, MaxKeys is too small
+// or a client makes up keys.
 func (m *Memory) Evicted() uint64 { return m.tables.Evicted() }
 
-// Close removes all counters. Later operations fail with an error that wraps [ErrClosed]. It
-// waits for running operations, always returns nil, and may be called again.
+// Close removes all counters. Later operations fail with [ErrClosed]. It waits for running
+// operations and returns nil.
 func (m *Memory) Close() error {
 	m.tables.Close()
 	m.names.Release()

@@ -22,15 +22,14 @@ type ObserverFuncs struct {
 	// Decided is called for each decision, except Peeks. ctx is the request's context, which
 	// may have ended.
 	Decided func(ctx context.Context, o Observation)
-	// Stored is called after each operation of a store, such as "take": see [Op]. took is the
-	// time that the store took. Not called for a [Memory], nor if the client left before the
-	// answer.
+	// Stored is called after each operation of a store, such as "take": see [Op]. Not called for a
+	// [Memory], nor if the client left before the answer.
 	Stored func(ctx context.Context, operation string, took time.Duration, err error)
 	// Queued is called with a change of 1 if a request joins the line of a key of a rule, and
 	// with -1 if it leaves: see [Limiter.Wait]. A request is in one line at a time.
 	Queued func(ctx context.Context, rule int, change int64)
-	// Reported is called for events of a [Checker] around the limiter. Those of a login guard
-	// are "denied", "failed", "succeeded", "suspected" and "canceled".
+	// Reported is called for events of a [Checker] around the limiter, such as "failed" of a login
+	// guard.
 	Reported func(ctx context.Context, event string)
 	// Keys asks for Observation.Key and Extra.
 	Keys bool
@@ -53,7 +52,7 @@ type Observation struct {
 	Waited              time.Duration
 	Err                 error
 	// Key and Extra are those of [Decision.Hit], if ObserverFuncs.Keys is set. They may contain
-	// text of the client, such as a username.
+	// text of the client.
 	Key, Extra string
 }
 
@@ -95,7 +94,7 @@ func (o *observing) decided(ctx context.Context, d *Decision) {
 }
 
 // Report tells the observer of an event of a [Checker] around the limiter. event must be a
-// constant: an observer may keep a number for each.
+// constant: an observer may keep a counter for each.
 func (l *Limiter) Report(ctx context.Context, event string) {
 	if o := l.current.Load().observer; o != nil && o.Reported != nil {
 		o.Reported(ctx, event)

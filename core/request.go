@@ -6,18 +6,18 @@ import "context"
 // implement it, and so may a program that limits messages or jobs.
 //
 // One goroutine at a time uses a Request. Strings and slices that its methods return stay valid
-// and unchanged after the request has ended.
+// after the request.
 type Request interface {
 	// Context returns the request's context. The limiter stops waiting when it ends. A charge
 	// stays.
 	Context() context.Context
-	// Method returns the method as received, with its letter case.
+	// Method returns the method as received.
 	Method() string
 	// Path returns the decoded path of the URL. One resource may have many paths: keys use
 	// Route.
 	Path() string
-	// EscapedPath returns the path of the URL as the client wrote it, percent-escapes included
-	// and query excluded; "" if the adapter only knows Path.
+	// EscapedPath returns the path of the URL as the client wrote it, with its percent-escapes; ""
+	// if the adapter only knows Path.
 	EscapedPath() string
 	// Route returns the pattern of the matched route in the framework's spelling, "" before a
 	// match.
@@ -42,14 +42,13 @@ type Request interface {
 	Value(key any) any
 	// Body returns at most the first max bytes of the body as received, not decompressed. The
 	// handler still gets the whole body. Body may be called several times. The caller must not
-	// change or keep the slice. An error means that reading failed.
+	// change or keep the slice.
 	Body(max int) ([]byte, error)
 }
 
-// KeyFunc appends the key of a request to dst and returns the longer slice, as
-// strconv.AppendInt does. Requests with the same key, even an empty one, share a counter. It
-// must not keep dst or r. It may be called several times for one request, and concurrently for
-// others.
+// KeyFunc appends the key of a request to dst and returns the longer slice, as strconv.AppendInt
+// does. Requests with the same key, even an empty one, share a counter. A KeyFunc must not keep dst
+// or r. It may be called several times for a request, and concurrently for others.
 //
 // The error [SkipRule] means that the rule does not apply to the request. An error that wraps
 // [ErrBadRequest] denies the request with 400, any other error with 503.

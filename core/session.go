@@ -58,7 +58,7 @@ func (c *session) empty() {
 }
 
 // addItem adds an item whose key has been appended to keys, with quotas, nil for the limits' own.
-// If keys or results grow, the items before it keep the old room.
+// If keys or results grow, earlier items keep the old arrays.
 func (c *session) addItem(rule, from int, cost int64, quotas []int64) *Item {
 	first, end := len(c.results), len(c.results)+len(c.snap.rules[rule].Limits)
 	if end > cap(c.results) {
@@ -146,7 +146,7 @@ func (c *session) do(ctx context.Context, op Op) error {
 	return c.snap.do(ctx, op, &c.batch)
 }
 
-// decide fills d from the store's results. d is empty, but for hits.
+// decide fills d from the store's results. d is empty except for d.hits.
 func (c *session) decide(d *Decision) {
 	d.snap, d.rule, d.Degraded = c.snap, -1, c.batch.Degraded
 	items := c.batch.Items
@@ -307,7 +307,7 @@ func (c *session) addDecided(it decided, cost int64, quotas []int64) *Item {
 	return item
 }
 
-// canceled reports whether an error says no more than that the client has gone.
+// canceled reports whether an error means only that the client has gone.
 func canceled(ctx context.Context, err error) bool {
 	return errors.Is(ctx.Err(), context.Canceled) && (errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(ctx)))
 }

@@ -6,15 +6,14 @@ import (
 	"fmt"
 )
 
-// SetCost sets the real cost of the request, in hits, when it is known: the tokens of an
-// answer, or the rows read. After the handler, the limiter charges the difference to the cost
-// before it, even above the quota (see [OpCharge]), or refunds it. The last call counts. If the
-// handler panics, nothing is refunded.
+// SetCost sets the real cost of the request, in hits, when it is known: the tokens of an answer, or
+// the rows read. After the handler, the limiter charges the difference, even above the quota (see
+// [OpCharge]), or refunds it. The last call counts. If the handler panics, nothing is refunded.
 //
 // SetCost settles only rules that have a [Rule.Cost]. It returns false and does nothing if none
-// has, if nothing was charged, if the decision is settled, or if cost is negative. A cost above
-// MaxQuota means MaxQuota. It may be called concurrently. Handlers call the SetCost of their
-// adapter. Programs without requests call [Limiter.Adjust].
+// has, if nothing was charged, if the decision is settled, or if cost is negative. It may be called
+// concurrently. Handlers call the SetCost of their adapter. Programs without requests call
+// [Limiter.Adjust].
 func (d Decision) SetCost(cost int64) bool {
 	if !d.Estimated() || cost < 0 || d.ended.Load() {
 		return false
@@ -27,14 +26,13 @@ func (d Decision) SetCost(cost int64) bool {
 func (d Decision) Estimated() bool { return d.rest != nil && d.rest.estimate }
 
 // Adjust settles the charge of a decision to cost hits for each key, 0 or more. A higher cost
-// charges the difference, even above the quota. A lower cost refunds the difference, except
-// hits that have left their window. A cost above MaxQuota means MaxQuota. A decision that charged
-// nothing is left alone. A charge is adjusted once: later calls, for any copy of the decision, do
-// nothing.
+// charges the difference, even above the quota. A lower cost refunds the difference, except hits
+// that have left their window. A charge is adjusted once: later calls, for any copy of the
+// decision, do nothing.
 //
-// For a decision of Check, Adjust to 0 before Settle refunds everything. Another cost changes only
-// rules that have a [Rule.Cost]: before Settle as [Decision.SetCost] does, after it at once, unless
-// Settle has changed the charge. So a stream that outlives its handler calls Adjust.
+// For a decision of Check, a cost of 0 before Settle refunds everything. Another cost changes only
+// rules with a [Rule.Cost]: before Settle as [Decision.SetCost] does, later at once, unless Settle
+// has changed the charge. A stream that outlives its handler calls Adjust.
 //
 // The error wraps ErrNegativeCost, or it is the store's. If it wraps [ErrNotCharged], Adjust
 // may be called again. Otherwise the difference may have been charged or refunded. The end of
@@ -62,8 +60,8 @@ func (l *Limiter) Adjust(ctx context.Context, d Decision, cost int64) error {
 	return err
 }
 
-// adjust settles those items to a cost for which part returns true. If panicked is true, it
-// refunds nothing: the cost set before the panic may be too low.
+// adjust settles the items for which part returns true to a cost. If panicked is true, it refunds
+// nothing: the cost set before the panic may be too low.
 func (l *Limiter) adjust(ctx context.Context, d *Decision, cost int64, part func(i int, it decided) bool, panicked bool) error {
 	changed, err := l.change(ctx, d, OpCharge, func(i int, it decided) int64 { return only(part(i, it), cost-it.cost) })
 	if err != nil || panicked {

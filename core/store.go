@@ -67,11 +67,11 @@ const (
 	OpRefund
 	// OpGrant gives each key Cost hits back, 1 to MaxQuota, or all that count now if they are
 	// fewer: those above the quota first, then the newest. A SlidingWindow gives back hits of the
-	// current window, then of the previous one until their share has fallen by the rest. Limits
-	// with a Lockout or a quota of 0 and blocks do not change. The results are those of an OpPeek
-	// with cost 0 afterwards.
+	// current window, then of the previous one until its weighted count has fallen by the rest.
+	// Limits with a Lockout or a quota of 0 and blocks do not change. The results are those of an
+	// OpPeek with cost 0 afterwards.
 	OpGrant
-	// OpReset removes the counters and blocks of the keys. Costs do not matter.
+	// OpReset removes the counters and blocks of the keys.
 	OpReset
 	// OpBlock denies the keys for Batch.For, in every process that shares the counters. Until
 	// then Remaining is 0, and RetryAfter at least the rest of the block. A For of 0 ends a
@@ -95,16 +95,15 @@ func (o Op) String() string {
 	return fmt.Sprintf("Op(%#x)", uint16(o))
 }
 
-// Guarantees is what a [Store] promises. Package core/storetest tests it.
+// Guarantees is what a [Store] promises.
 type Guarantees struct {
 	// Ops are the operations that the store knows, joined with |.
 	Ops Op
 	// Exact: all processes that share the counters together never allow more than a limit
 	// allows, as long as the store's server answers.
 	Exact bool
-	// OneStep: all items of a Batch are decided on and charged in one step. Otherwise the store
-	// may charge items and refund them when a later item is denied, and may deny other takes
-	// meanwhile because of these hits.
+	// OneStep: all items of a Batch are decided on and charged in one step. Otherwise the store may
+	// charge items, refund them if a later item is denied, and deny other takes meanwhile.
 	OneStep bool
 	// Shared: other processes or other Store values use the same counters.
 	Shared bool
@@ -146,10 +145,9 @@ func (f OnFailure) String() string {
 type StoreRule struct {
 	Name   string
 	Limits []Limit
-	// DenyUnreadable is what the store does with a stored value that is damaged or in another
-	// format: it denies the key for the shortest window of the rule, or, if false, takes the value
-	// as absent. Both are logged. A value of a later version of this module is never replaced: its
-	// key is denied until the value expires.
+	// DenyUnreadable denies a key for the rule's shortest window if its stored value is damaged or
+	// in another format. If false, the value counts as absent. Both are logged. A value of a later
+	// version of this module is never replaced: its key is denied until the value expires.
 	DenyUnreadable bool
 }
 
@@ -229,8 +227,7 @@ type Result struct {
 	Remaining int64
 	// ResetAfter is the time until the whole quota, or a token bucket's burst, is left.
 	ResetAfter time.Duration
-	// MoreAfter is the time until Remaining grows, 0 if the whole quota is left or the quota is
-	// 0.
+	// MoreAfter is the time until Remaining grows, 0 if it will not.
 	MoreAfter time.Duration
 	// RetryAfter is the time until the limit allows the cost: 0 if it does now, [Never] if it
 	// never will.

@@ -14,15 +14,14 @@ import (
 // Wait is [Limiter.Take] for workers: it waits until it can charge the hits, as long as ctx
 // allows. The decision is Allowed if the error is nil.
 //
-// In a process, requests for one key of a rule are allowed first come, first served: those of
-// Wait, and those of Check if a MaxWait is configured. The others stand in no line. The first in
-// line asks the store, then again after RetryAfter, and at once if this limiter changes the key's
-// counters otherwise (Adjust, Settle, Grant, Reset, ResetAll, Block). A request with several keys
-// stands in one line at a time: that of the key that denies it longest.
+// In a process, requests of Wait, and those of Check with a MaxWait, are allowed first come, first
+// served, in a line for each key of a rule. Others stand in no line. The first in line asks the
+// store, then again after RetryAfter, and at once if this limiter changes the key's counters
+// otherwise (Adjust, Settle, Grant, Reset, ResetAll, Block). A request with several keys stands in
+// one line at a time: that of the key that denies it longest.
 //
-// A request that clearly cannot make it is denied at once: RetryAfter is too long, or the hits
-// ahead of it need too many windows. Some others wait until their time is over, and are denied
-// then, with a RetryAfter that is a lower bound.
+// A request that clearly cannot be allowed in time is denied at once. Others may be denied when
+// their time is over, with a RetryAfter that is a lower bound.
 //
 // The error wraps [ErrWaitTooLong] if ctx would end first or the cost is more than a quota, and
 // [ErrLineFull] if too many are waiting. If ctx ends in line, it wraps ctx.Err(). In all these
@@ -62,9 +61,9 @@ func (it *Item) denied() bool {
 	return false
 }
 
-// turn is the way of one request through the lines. It takes if nobody is in the lines of its
-// keys. Otherwise, or if it is denied, it waits in a line, and takes as its head. Only the
-// request's own goroutine waits, and it holds no lock.
+// turn lets one request take when its lines allow it: at once if the lines of its keys are empty.
+// Otherwise, or if it is denied, it joins a line and takes as its head. Only the request's own
+// goroutine waits, and it holds no lock.
 type turn struct {
 	*session
 	lines  *lines
@@ -193,9 +192,9 @@ func (t *turn) longest() (item int, wait time.Duration) {
 	return item, wait
 }
 
-// stand waits in the line of an item's key until the request is its head and should take. wait
-// is how long the store has denied it, 0 if it was not asked. frees is lines.frees before that.
-// If stand returns false, the request is denied.
+// stand waits in the line of an item's key until the request is its head and should take. wait is
+// how long the store has denied it, 0 if it was not asked. frees is lines.frees before it was
+// asked. If stand returns false, the request is denied.
 func (t *turn) stand(item int, wait time.Duration, frees uint64) bool {
 	if t.me != nil && t.item != item {
 		t.leave()

@@ -8,8 +8,8 @@
 //	transport, err := httpclient.New(httpclient.Config{Limiter: limiter, MaxPause: time.Minute})
 //	client := &http.Client{Transport: transport}
 //
-// A denied request is not sent. Its error is a [*DeniedError], which errors.As finds in the
-// error of an http.Client. For clients of gRPC and Connect, use the adapters of these.
+// A denied request is not sent. Its error is a [*DeniedError], which errors.As finds in the error
+// of an http.Client. For clients of gRPC and Connect, use their adapters.
 package httpclient
 
 import (
@@ -33,7 +33,7 @@ type Config struct {
 	// Limiter decides on each request, redirects among them. Its key functions can read the
 	// body of a request that has GetBody, which http.NewRequest sets for bytes and strings.
 	Limiter core.Checker
-	// Base sends the allowed requests. If it is nil, http.DefaultTransport does.
+	// Base sends the allowed requests. nil: http.DefaultTransport.
 	Base http.RoundTripper
 	// MaxPause makes the Transport obey the Retry-After, in seconds or as a date, of a
 	// response with the status 429 or 503. A longer Retry-After counts as MaxPause. The
@@ -184,7 +184,7 @@ type DeniedError struct {
 	Held bool
 }
 
-// Error says which host, limiter and rule it was. It has no key.
+// Error names the host, limiter and rule, but no key.
 func (e *DeniedError) Error() string {
 	d := &e.Decision
 	text := fmt.Sprintf("httpclient: the request to %q was not sent: ", e.Host)
@@ -202,15 +202,15 @@ func (e *DeniedError) Error() string {
 	return text
 }
 
-// Unwrap returns Decision.Err. It is the error of the context if the context has ended
-// while the request was waiting.
+// Unwrap returns Decision.Err. It is the context's error if the context ended while the request
+// waited.
 func (e *DeniedError) Unwrap() error { return e.Decision.Err }
 
 // Host is a key function for requests that a [Transport] sends. The key is the host of the
 // request's URL in one spelling: a name in lower case without a trailing dot, an address as
-// [netip.Addr] writes it. It has the port, unless that is the scheme's own: "api.example",
-// "api.example:8443". The Host field of the request does not change it. For other requests,
-// Host returns an error.
+// [netip.Addr] writes it. It has the port, unless that is the scheme's default: "api.example",
+// "api.example:8443". The Host field of the request does not change it. For other requests, Host
+// returns an error.
 func Host(dst []byte, r core.Request) ([]byte, error) {
 	host, ok := r.Value(hostKey{}).(string)
 	if !ok {

@@ -328,15 +328,15 @@ func TestAConnectionThatSwitchesProtocolsCanBeWrittenTo(t *testing.T) {
 
 func TestHost(t *testing.T) {
 	for url, want := range map[string]string{
-		"https://API.example/a":     "api.example",
-		"http://api.example:443/":   "api.example:443",
-		"http://api.example.:81/":   "api.example:81",
-		"http://api.example:081/":   "api.example:81",
-		"http://API.example:0080/":  "api.example",
-		"http://[0:0::1]:80/":       "[::1]",
-		"http://[::FFFF:7f00:1]/":   "127.0.0.1",
-		"http://[fe80::1%25Eth0]/":  "[fe80::1%Eth0]",
-		"http://[::1]:81/":          "[::1]:81",
+		"https://API.example/a":    "api.example",
+		"http://api.example:443/":  "api.example:443",
+		"http://api.example.:81/":  "api.example:81",
+		"http://api.example:081/":  "api.example:81",
+		"http://API.example:0080/": "api.example",
+		"http://[0:0::1]:80/":      "[::1]",
+		"http://[::FFFF:7f00:1]/":  "127.0.0.1",
+		"http://[fe80::1%25Eth0]/": "[fe80::1%Eth0]",
+		"http://[::1]:81/":         "[::1]:81",
 	} {
 		var key string
 		limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{

@@ -14,8 +14,8 @@
 //
 //   - At most Max requests of a key run at a time: in this process, or with a Store in all
 //     processes that share it. A slot that is held is never given to another request.
-//   - A request holds its slot until its handler ends: it returns or panics, or for a stream
-//     until the stream has been sent or the client has gone. The slot is released once.
+//   - A request holds its slot until its handler returns or panics, or for a stream until it has
+//     been sent or the client has gone. The slot is released once.
 //   - A program that runs something else than a handler calls [Limiter.Acquire]. So does a
 //     handler that hijacks its connection, because the middleware releases the slot when the
 //     handler returns. An http.TimeoutHandler inside the middleware returns while its handler
@@ -23,13 +23,13 @@
 //   - With a Store, slots are leases that the process renews while they are held. The slots of
 //     a process that has died are free again after Config.Lease. If a release fails, it is
 //     repeated in the background until the lease has ended.
-//   - If the Store does not answer, requests are denied with 503: nobody knows how many run.
-//   - If a process or the Store stands still for longer than Config.Lease, the slots of running
-//     requests are free for others. Later these requests count again, above Max if need be.
+//   - If the Store does not answer, requests are denied with 503.
+//   - If a process or the Store stops for longer than Config.Lease, the slots of running requests
+//     become free. Later these requests count again, even above Max.
 //
-// A denied request gets 429 and a Retry-After of a second: nobody knows when a slot is free.
-// Responses have no RateLimit fields, which are about windows. In the text of a decision, and
-// for an observer, the limit is Max per millisecond.
+// A denied request gets 429 and a Retry-After of a second, because the next release is unknown.
+// Responses have no RateLimit fields, which are about windows. In the text of a decision, and for
+// an observer, the limit is Max per millisecond.
 package inflight
 
 import (
@@ -51,7 +51,7 @@ const (
 	MaxLease = time.Hour
 )
 
-// Config is what a [Limiter] is made of.
+// Config configures a [Limiter].
 type Config struct {
 	// Name names the limiter in decisions, and its slots in the Store: 1 to 64 of the
 	// characters A-Z a-z 0-9 _ . -. Required with a Store; otherwise empty means "default".
@@ -64,9 +64,9 @@ type Config struct {
 	// Store keeps the slots of all processes that share it; a redisstore.Store is one. nil:
 	// those of this process only.
 	Store Store
-	// Lease is how long a process that has died holds its slots in the Store: MinLease to
-	// MaxLease. A third of it passes between two renewals. All processes have the same. 0
-	// means DefaultLease. Without a Store it means nothing.
+	// Lease is how long a process that has died holds its slots in the Store: MinLease to MaxLease.
+	// Slots are renewed every third of it. All processes need the same. 0 means DefaultLease.
+	// Ignored without a Store.
 	Lease time.Duration
 	// Hooks, Log, Observer, DryRun, MaxWait and MaxWaiters are those of a
 	// [core.Config]. A request takes one slot, whatever Hooks.Cost returns. The first in the
@@ -143,8 +143,8 @@ type hooks struct{ core.Hooks }
 
 func (hooks) Cost(core.Request) (int64, error) { return 1, nil }
 
-// Reconfigure replaces all of the configuration but Name, Store and Lease, which stay as they
-// are whatever c has. Slots that are held stay held. After an error nothing has changed.
+// Reconfigure replaces all of the configuration but Name, Store and Lease, which stay whatever c
+// has. Slots that are held stay held. After an error nothing has changed.
 func (l *Limiter) Reconfigure(c Config) error {
 	c.Name, c.Store, c.Lease = l.limiter.Name(), l.slots.store, l.slots.lease
 	if err := c.check(); err != nil {
@@ -186,7 +186,7 @@ func (l *Limiter) Acquire(ctx context.Context, key string) (release func(), ok b
 // Held returns how many slots of all keys this process holds.
 func (l *Limiter) Held() int64 { return l.slots.held.Load() }
 
-// Stats returns what the limiter has decided, and how many requests wait: see core.Limiter.Stats.
+// Stats counts decisions and waiting requests: see core.Limiter.Stats.
 func (l *Limiter) Stats() core.Stats { return l.limiter.Stats() }
 
 // Name returns the limiter's name.

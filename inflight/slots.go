@@ -13,7 +13,7 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// Slot is a slot of a key that is held.
+// Slot is a held slot of a key.
 type Slot struct {
 	Key string
 	// ID is different for each slot that is held.
@@ -27,7 +27,7 @@ type Store interface {
 	// key are held, and returns how many are held then. ok reports whether the slot was taken,
 	// also by an earlier call. If err is not nil, the slot may have been taken.
 	AcquireSlot(ctx context.Context, limiter string, s Slot, most int64, lease time.Duration) (held int64, ok bool, err error)
-	// RenewSlots makes slots end a lease from now, those that have ended too.
+	// RenewSlots makes slots, even ended ones, end a lease from now.
 	RenewSlots(ctx context.Context, limiter string, slots []Slot, lease time.Duration) error
 	// ReleaseSlots ends slots. Those that have ended, or never were, are no error.
 	ReleaseSlots(ctx context.Context, limiter string, slots []Slot) error

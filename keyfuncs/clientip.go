@@ -34,9 +34,9 @@ type clientIP struct {
 	portless   atomic.Bool   // the log has the line about a peer without a port
 }
 
-// ClientIP returns a key function for the client's address. It panics if an option is
-// invalid, as template.Must does. [NewClientIP] returns an error instead, for options
-// that are not constants of the program; its comment describes the key.
+// ClientIP returns a key function for the client's address. It panics if an option is invalid, as
+// template.Must does. [NewClientIP] describes the key. It returns an error instead, for options
+// that are not constants.
 func ClientIP(opts ...ClientIPOption) core.KeyFunc {
 	return core.Must(NewClientIP(opts...))
 }
@@ -48,22 +48,22 @@ func ClientIP(opts ...ClientIPOption) core.KeyFunc {
 //
 //	keyfuncs.ClientIP(keyfuncs.Behind("X-Forwarded-For", "10.0.0.0/8"))
 //
-// X-Forwarded-For and Forwarded (RFC 7239) list hops. They are read from the right, over
-// all lines of the header. The first hop that is not a trusted proxy is the client; if all
-// hops are trusted, the leftmost is. Empty parts are skipped. Reading stops at another part
-// that is not an address, after 32 hops and after 4 KiB: the last hop before is the client.
-// Any other header, such as X-Real-IP, must have one line with one address. Otherwise, and
-// if the header is missing, the key is the address of the peer.
+// X-Forwarded-For and Forwarded (RFC 7239) list hops. They are read from the right, over all lines
+// of the header. The first hop that is not a trusted proxy is the client; if all hops are trusted,
+// the leftmost is. Empty parts are skipped. Reading stops at any other part that is not an address,
+// after 32 hops and after 4 KiB: the client is the last hop read. Any other header, such as
+// X-Real-IP, must have one line with one address. Otherwise, and if the header is missing, the key
+// is the address of the peer.
 //
 // Ports, brackets and zones are not part of the key. IPv4 addresses that are mapped into
 // IPv6 or translated (64:ff9b::/96, RFC 6052) become IPv4 addresses. IPv6 addresses are cut
 // to IPv6Prefix, except link-local addresses. The key of a peer without an IP address is
 // "unknown".
 //
-// The log of the limiter (see [core.Config]) gets one line if, in one of the first 64
-// requests, a peer that is not listed sends a header in which proxies write addresses: the peer is a
-// proxy of yours, whose clients all share one limit, or a client has made the header up. It gets one if the peer
-// has no port: a middleware before the limiter has put a header into the address's place.
+// The limiter's log (see [core.Config]) gets one line if an unlisted peer sends a header of proxies
+// in one of the first 64 requests: the peer is your proxy, whose clients all share one limit, or a
+// client made the header up. It gets one if the peer has no port: a middleware before the limiter
+// has replaced the address by a header.
 //
 // The error wraps [core.ErrConfig] and names the option and its value.
 func NewClientIP(opts ...ClientIPOption) (core.KeyFunc, error) {
@@ -202,11 +202,10 @@ type ClientIPOption func(c *clientIP) error
 // connects through a Unix socket.
 const UnixSocket = "unix"
 
-// Behind names the header in which proxies write the client's address, and the proxies
-// that are trusted. Each of proxies is an address, a prefix such as "10.0.0.0/8", or
-// [UnixSocket]. At least one is required, and a prefix of 0 bits is an error. The header
-// of any other peer is ignored, even if the peer has a private address. Without Behind
-// and BehindHops, no header is read.
+// Behind names the header in which proxies write the client's address, and the proxies that are
+// trusted. proxies has one or more addresses, prefixes such as "10.0.0.0/8", or [UnixSocket]. A
+// prefix of 0 bits is an error. The header of any other peer is ignored, even if the peer has a
+// private address. Without Behind and BehindHops, no header is read.
 //
 // Choose the header that every listed proxy sets or appends to, whatever the client has
 // sent. Only one header is read: a second Behind or BehindHops is an error.
@@ -236,10 +235,10 @@ func Behind(header string, proxies ...string) ClientIPOption {
 	}
 }
 
-// BehindHops sets the number of proxies through which every request comes: hops is 1 to
-// 32. Each proxy must append the address of its own peer to the header. The client is
-// then the hops-th address from the right, whatever the address of the peer is. header
-// must be X-Forwarded-For or Forwarded, because no other header lists hops.
+// BehindHops sets the number of proxies that every request passes: 1 to 32. Each proxy must append
+// the address of its own peer to the header. The client is then the hops-th address from the right,
+// whatever the address of the peer is. header must be X-Forwarded-For or Forwarded, because no
+// other header lists hops.
 //
 // Use BehindHops only if the addresses of the proxies are not known. [Behind] is safer:
 // a client that can reach the application through fewer proxies can write the address
@@ -351,8 +350,8 @@ func (c *clientIP) ignore(r core.Request) {
 	}
 }
 
-// withoutPort is called for a request whose peer has an address without a port. It writes
-// one line to the log, and keeps ignore from writing one that would not be true.
+// withoutPort is called for a request whose peer has an address without a port. It writes one line
+// to the log, and keeps ignore from writing a false one.
 func (c *clientIP) withoutPort(r core.Request) {
 	if !c.portless.CompareAndSwap(false, true) {
 		return

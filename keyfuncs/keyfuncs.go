@@ -159,8 +159,8 @@ func Route() core.KeyFunc {
 // route has no parameter of this name. At the first such request, the log of the limiter
 // gets one line.
 //
-// A client chooses the value, and gets a quota for each one that the handler accepts: join
-// the key with another, or add a rule for the client's address.
+// A client gets a quota for each value that the handler accepts: join the key with another, or add
+// a rule for the client's address.
 func PathValue(name string) core.KeyFunc {
 	mustHave("PathValue", `name: "": must be the name of a parameter of the route, such as "id" of "/items/{id}"`, name != "")
 	var said atomic.Bool
@@ -255,10 +255,9 @@ func JoinKeys(keys ...string) string {
 	return string(joined)
 }
 
-// SplitKeys returns the keys of which [Join] has made this one, in the order of Join's key
-// functions, for logs and pages that show keys. It returns nil if Join makes no such key.
-// Clients choose parts of keys, so that a key of another rule may look like one of Join:
-// split only the keys of rules whose key function is Join, and of the rules
+// SplitKeys returns the parts of a key of [Join], in the order of Join's key functions, for logs
+// and pages that show keys. It returns nil if Join makes no such key. A key of another rule may
+// look like one of Join: split only the keys of rules whose key function is Join, and of the rules
 // "address-account" and "device" of a login guard. SplitKeys may be called concurrently.
 func SplitKeys(joined string) (keys []string) {
 	for rest := joined; rest != ""; {

@@ -26,7 +26,7 @@ type postField struct {
 	strict    bool
 	formsOnly bool
 	normalize []func(string) (string, error)
-	said      atomic.Bool // the log has the line about a body that was read before, or about a call
+	said      atomic.Bool // the line about a body read before, or a call, is logged
 }
 
 // PostField returns a key function for a field of the request's body: a form
@@ -161,8 +161,7 @@ var errNoBody = &core.BadRequestError{Detail: "a remote procedure call has no bo
 
 var errBodyRead = &core.BadRequestError{Detail: "the body was read by a middleware before the limiter: put the limiter first"}
 
-// lenient removes faultUnreadable, which says that a handler may read what this package
-// cannot read, unless f is strict.
+// lenient removes faultUnreadable (a handler may read what this package cannot) unless f is strict.
 func (f *postField) lenient(value string, err error) (string, error) {
 	if errors.Is(err, faultUnreadable) && !f.strict {
 		return value, nil

@@ -40,9 +40,9 @@ func Normalize(username string) string {
 // Config.Attempts must allow as many requests. A request without the header is denied
 // with 400 if Config.Methods names its method: answer it with 401 before the guard.
 //
-// If no other source has found the username, only 401 and 407 are failures (see
-// Config.Failure). Requests at once wait for one another, up to 10 seconds: one is judged
-// at a time until one has not failed, then as many as the quota of Config.Failures.
+// If no other source has found the username, only 401 and 407 are failures (see Config.Failure).
+// Concurrent requests wait, up to 10 seconds: one is judged at a time until one has not failed,
+// then as many as the quota of Config.Failures.
 func BasicUser() core.KeyFunc {
 	return func(dst []byte, r core.Request) ([]byte, error) {
 		lines := r.HeaderValues("Authorization")

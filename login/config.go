@@ -48,9 +48,9 @@ type Config struct {
 	// usernames, or none finds one. For a form that has no username, such as that of a
 	// PIN, set keyfuncs.Static("pin") alone.
 	Sources []core.KeyFunc
-	// Normalize maps all spellings of a username that the application takes for one
-	// account to one canonical form; nil means [Normalize]. It gets names without white
-	// space at the ends, and from requests without invisible characters.
+	// Normalize maps all spellings that the application takes for one account to one username; nil
+	// means [Normalize]. It gets names without white space at the ends, and from requests without
+	// invisible characters.
 	Normalize func(username string) string
 	// ClientIP is the key function for the client's address; nil means
 	// keyfuncs.ClientIP(), the address of the connection's peer.
@@ -72,10 +72,10 @@ type Config struct {
 	// get more guesses if they spread them over several instances.
 	AllowEventual bool
 
-	// The limits; the zero Limit means the default: Attempts of each address, Failures
-	// of each address and account, AccountFailures of each account, DeviceFailures of
-	// each device cookie, and TrustedFailures of all trusted clients of an account
-	// together. A client whose cookie or account has used up the last two is a stranger.
+	// The limits; the zero Limit means the default: Attempts of each address, Failures of each
+	// address and account, AccountFailures of each account, DeviceFailures of each device cookie,
+	// and TrustedFailures of all trusted clients of an account together. A client is a stranger
+	// once either of the last two is used up.
 	Attempts, Failures, AccountFailures, DeviceFailures, TrustedFailures core.Limit
 
 	// Success reports whether an attempt has succeeded; nil: a status below 400. A step
@@ -83,12 +83,12 @@ type Config struct {
 	// the guard. If the handler answers a wrong password with a redirect, use
 	// [RedirectFails].
 	Success func(o core.Outcome) bool
-	// Failure reports whether an attempt has failed. It must be true for every response
-	// to a wrong password, or nobody is limited. nil: every status below 500 that is no
-	// success; if only [BasicUser] has found the username, only 401 and 407. An attempt
-	// that is both is a failure; one that is neither is given back. A panic and a canceled
-	// request always are failures; a status of 500 or more and a protocol upgrade are
-	// neither: Success and Failure are not called for them.
+	// Failure reports whether an attempt has failed. It must be true for every response to a wrong
+	// password, or nobody is limited. nil: every status below 500 that is not a success; if only
+	// [BasicUser] has found the username, only 401 and 407. An attempt that is both is a failure;
+	// one that is neither is refunded. A panic and a canceled request always are failures; a status
+	// of 500 or more and a protocol upgrade are neither: Success and Failure are not called for
+	// them.
 	Failure func(o core.Outcome) bool
 
 	// SuspiciousAfter is the number of failures in the window of AccountFailures at
@@ -129,9 +129,9 @@ type Config struct {
 	OnEvent func(Event)
 	// Identify puts usernames and addresses into events in place of hashes.
 	Identify bool
-	// Observer is told of every decision of the guard's limits, and of events: see
-	// core.ObserverFuncs. Each attempt is one decision. Its key has the username and the
-	// address, for an observer that asks for keys. nil: none.
+	// Observer sees every decision of the guard's limits, and events: see core.ObserverFuncs. Each
+	// attempt is one decision. Its key has the username and the address, for an observer that asks
+	// for keys. nil: none.
 	Observer core.Observer
 	// Log gets the lines of core.Config.Log and resilient.Config.Log, one for each
 	// client whose address could not be remembered, and one if the first 100 attempts

@@ -20,14 +20,13 @@
 //	trusted clients  50 failures in any hour, of all device cookies and known
 //	of an account    addresses of the account together
 //
-// The guard charges an attempt before the handler runs, and refunds it if it has not
-// failed: see [Config].Success and Failure. Concurrent guesses therefore get no further than
-// guesses one after another. The hit of the address stays in any case. A canceled request
-// is a failure. Mount http.TimeoutHandler outside the guard: inside, it answers 503, which
-// is no failure, while the handler may still check the password.
+// The guard charges an attempt before the handler runs, and refunds it if it has not failed: see
+// [Config].Success and Failure. Concurrent guesses therefore gain nothing. The hit of the address
+// always stays. A canceled request is a failure. Mount http.TimeoutHandler outside the guard:
+// inside, it answers 503, which is not a failure, while the handler may still check the password.
 //
-// If an attacker guesses every second, so many guesses reach the handler in a day
-// (TestADayOfGuessing measures them):
+// If an attacker guesses every second, this many guesses reach the handler in a day (measured by
+// TestADayOfGuessing):
 //
 //	one address, one account                            150
 //	the same, logging in to its own account in between  150

@@ -40,11 +40,10 @@ type Event struct {
 	// RetryAfter is the time until Rule would allow the attempt, for EventDenied.
 	// It is 0 if Config.OnSuspicion denied the attempt.
 	RetryAfter time.Duration
-	// Account and Address are the normalised username and the key that Config.ClientIP
-	// returned if Config.Identify is set. Otherwise, they are keyed hashes: the same
-	// account always has the same hash. The key is made of the first of Config.Secrets;
-	// without Secrets it is random and differs between processes. Both are "" if they
-	// are not known.
+	// Account and Address are the normalised username and the key that Config.ClientIP returned if
+	// Config.Identify is set. Otherwise, they are keyed hashes: the same account always has the
+	// same hash. The hash's key is made of the first of Config.Secrets; without Secrets it is
+	// random in each process. Both are "" if unknown.
 	Account, Address string
 	// Trust is why the client is trusted: "device" for a device cookie, "address" for a
 	// known address, "" if the client is not trusted.

@@ -44,7 +44,7 @@ func NewGuard(c Config) (*Guard, error) {
 		Rules:   g.rules(),
 		Store:   store,
 		Headers: core.HeadersOff, // they would show strangers the state of an account
-		// An attacker who can damage a counter must not get a new quota by that.
+		// Damaging a counter must not give an attacker a new quota.
 		DenyUnreadable: true,
 		Log:            c.Log,
 		Observer:       c.Observer,
@@ -67,8 +67,8 @@ func (g *Guard) Close() error { return g.close() }
 // Guarantees returns what the guard's store promises: see [core.Limiter.Guarantees].
 func (g *Guard) Guarantees() core.Guarantees { return g.limiter.Guarantees() }
 
-// Stats returns the numbers of the decisions of the guard's limits. Each attempt counts
-// once. An attempt that Config.OnSuspicion denies counts as allowed by the limits.
+// Stats counts the decisions of the guard's limits. Each attempt counts once. An attempt that
+// Config.OnSuspicion denies counts as allowed by the limits.
 func (g *Guard) Stats() core.Stats { return g.limiter.Stats() }
 
 // hooks are those of the guard's limiter.

@@ -8,12 +8,11 @@ import (
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
-// A client sends the password of Basic authentication with each request, and several
-// requests at once. The limit of address and account charges each before the handler has
-// judged it, so that it would deny the sixth, although all passwords are right. Therefore
-// the requests of an address and account wait in a line: one is judged at a time, and as
-// many as the quota of the limit once one has not failed. A wait only delays the decision of
-// the limits, so that waiting gives no further guess.
+// A client sends the password of Basic authentication with each request, and several requests at
+// once. The limit of address and account charges each before the handler has judged it, so that it
+// would deny the sixth, although all passwords are right. Therefore the requests of an address and
+// account wait in a line: one is judged at a time until one has not failed, then as many as the
+// quota of the limit. Waiting only delays the decision of the limits: it gives no further guess.
 const (
 	maxWait     = 10 * time.Second // the longest wait of a request
 	mostWaiting = 1000             // in one line; the next request does not wait

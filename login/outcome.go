@@ -13,7 +13,7 @@ import (
 type result uint8
 
 const (
-	neither result = iota // the attempt is given back
+	neither result = iota // the attempt is refunded
 	success
 	failure
 )

@@ -1,7 +1,7 @@
-// Package observe counts what limiters decide, by limiter, rule, limit and result.
-// The packages otelobserve and promobserve, which are modules of their own, export
-// these counts to OpenTelemetry and Prometheus; slogobserve logs denials. A program
-// that needs no more than numbers of its own uses [Counts] alone:
+// Package observe counts what limiters decide, by limiter, rule, limit and result. The packages
+// otelobserve and promobserve, which are modules of their own, export these counts to OpenTelemetry
+// and Prometheus; slogobserve logs denials. A program that only reads the numbers itself uses
+// [Counts] alone:
 //
 //	counts := observe.NewCounts()
 //	limiter, err := core.New(core.Config{Rules: rules, Observer: counts})

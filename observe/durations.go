@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// Durations say how long something took.
+// Durations is a histogram of durations.
 type Durations struct {
-	// Took is how long all of them took together.
+	// Took is the sum of all durations.
 	Took time.Duration
-	// Buckets is how many took as long as each of the bounds or less, and longer than the
-	// bound before; its last element is how many took longer than all bounds. The bounds
-	// are [Bounds] for operations of a store, and [RequestBounds] for lines.
+	// Buckets counts, for each bound, the durations up to it and above the bound before; its last
+	// element counts those above all bounds. The bounds are [Bounds] for operations of a store, and
+	// [RequestBounds] for lines.
 	Buckets []uint64
 }
 

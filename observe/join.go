@@ -8,9 +8,9 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// Join returns an observer that tells each of the observers, in order. Observers that are nil
-// are left out. If one panics, those behind it are not told, and the limiter logs the panic. An
-// observer gets keys only if it has asked for them.
+// Join returns an observer that calls each of the observers, in order. Observers that are nil are
+// left out. If one panics, those after it are not called, and the request panics. An observer gets
+// keys only if it has asked for them.
 func Join(observers ...core.Observer) core.Observer {
 	return joined(slices.DeleteFunc(slices.Clone(observers), func(o core.Observer) bool { return o == nil }))
 }

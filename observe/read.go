@@ -11,8 +11,8 @@ type LimiterCounts struct {
 	// Skipped is how many requests Hooks.ShouldLimit exempted, and NoRule how many no
 	// rule applied to. They were allowed.
 	Skipped, NoRule uint64
-	// BadRequests is how many requests were at fault, and Failed how many could not be
-	// decided on because a store, key function or hook failed. They were denied.
+	// BadRequests is how many requests were at fault, and Failed for how many a store, key function
+	// or hook failed. They were denied.
 	BadRequests, Failed uint64
 	// Canceled is how many requests could not be decided on because the client had gone. They
 	// were denied.
@@ -28,13 +28,12 @@ type LimiterCounts struct {
 	// Queues are the rules whose requests may wait, or have waited, in the order in which
 	// they were first seen.
 	Queues []QueueCounts
-	// Events are what a checker around the limiter has reported. Only the first 16 names
-	// are counted apart; the others are "other".
+	// Events are the reports of a checker around the limiter. Only the first 16 names are counted
+	// apart; the rest are "other".
 	Events []EventCount
 }
 
-// LimitCounts are the numbers of the decisions that one limit has decided: of several
-// limits, it is the one in core.Decision.LimitStatus.
+// LimitCounts are the numbers of the decisions that one limit has decided: see core.Decision.Limit.
 type LimitCounts struct {
 	// Rule and Limit are the names of the rule and its limit.
 	Rule, Limit string

@@ -43,17 +43,15 @@
 //
 // # Promises
 //
-// A policy has one key. For several keys, write several policies: all that apply to a
-// request must allow it, or it is charged to none.
-// No spelling of a path gets around a policy: if routers read a path in several ways,
-// a policy applies if its pattern matches any of them. A request whose key, cost or
-// condition cannot be read is denied with 400 or counted, never let go. The longest
-// evaluation of an expression takes some thirty milliseconds.
+// A policy has one key. For several keys, write several policies: all that apply to a request must
+// allow it, or it is charged to none. No spelling of a path gets around a policy: if routers read a
+// path in several ways, a policy applies if its pattern matches any of them. A request whose key,
+// cost or condition cannot be read is denied with 400 or counted, never ignored. An expression
+// takes at most some thirty milliseconds.
 //
-// Policies count in the store of the file, for all processes together, or with
-// counting: local in each process. A request of both is charged in the process first,
-// and refunded there if the store denies it. Lists of denied addresses need no
-// store: they deny while it is gone.
+// Policies count in the store of the file, for all processes together, or with counting: local in
+// each process. A request of both is charged in the process first, and refunded there if the store
+// denies it. Lists of denied addresses need no store: they deny while it is down.
 //
 // A counter keeps its count when the file changes, unless its name changes: the
 // names of the file, the policy and the tier.

@@ -21,11 +21,11 @@ type Explanation struct {
 	Denied bool
 	// Cost is the number of hits that the request costs.
 	Cost int64
-	// Err is the reason why the request is denied with 400; nil if it is not.
+	// Err is why the request is denied with 400; nil if it is not.
 	Err error
 	// Tier is the tier of the request; "" if the policy has no tiers.
 	Tier string
-	// Key is the key of the counter; all requests without a key share the key "".
+	// Key is the key of the counter; requests without a key share the key "".
 	Key string
 	// Limits are the limits that apply to the key, with the quotas of the request. There
 	// are none if the tier is unlimited.

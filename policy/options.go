@@ -43,12 +43,11 @@ func newOptions(opts []Option) (*options, error) {
 // checked but not opened, and its passwords are not read.
 func WithStore(store core.Store) Option { return func(o *options) { o.store = store } }
 
-// WithQuota makes f return the quota of a request for a limit of a rule, in place of the
-// limit's own: core.Unlimited counts and never denies. rule is a name as in
-// [Set.Policies]. If found is false, the limit's own quota holds. A key that the file
-// has quotas for keeps those. Errors of f mean the same as those of core.Rule.Quota. f
-// is called for each limit of each request, and may be called concurrently: keep the
-// table of customers in memory.
+// WithQuota makes f return the quota of a request for a limit of a rule, in place of the limit's
+// own: core.Unlimited counts and never denies. rule is a name as in [Set.Policies]. If found is
+// false, the limit's own quota holds. A key that the file has quotas for keeps those. Errors of f
+// mean the same as those of core.Rule.Quota. f is called, also concurrently, for each limit of each
+// request: keep the table of customers in memory.
 func WithQuota(f func(r core.Request, rule string, l core.Limit) (quota int64, found bool, err error)) Option {
 	return func(o *options) { o.quota = f }
 }
@@ -80,9 +79,9 @@ func OnDisallowed(f func(r core.Request, d core.Decision, denial core.Denial) co
 // The file is not read again before f returns.
 func OnReload(f func(err error)) Option { return func(o *options) { o.reloaded = f } }
 
-// WithObserver tells o of every decision of the Set's limiter: see core.Config.Observer.
-// It is told of the rules anew whenever a changed file is put in force. If the option is
-// given twice, the last one counts: package observe joins observers.
+// WithObserver shows o every decision of the Set's limiter: see core.Config.Observer. o gets the
+// new rules whenever a changed file is put in force. If the option is given twice, the last one
+// counts: package observe joins observers.
 func WithObserver(o core.Observer) Option { return func(opts *options) { opts.observer = o } }
 
 // WithoutWaiting denies each request that would wait, whatever the field wait says. It is

@@ -372,8 +372,8 @@ func (s *Set) Limiter() *core.Limiter { return s.limiter }
 // force has none. Its name is that of the file, followed by "-dry-run".
 func (s *Set) DryRun() *core.Limiter { return s.current.Load().dry }
 
-// Guarantees returns what the stores of the policies promise, all of them. The adapters of
-// Fiber ask for it: with Prefork, they warn of policies that count in each process.
+// Guarantees returns what all stores of the policies promise. The adapters of Fiber ask for it:
+// with Prefork, they warn of policies that count in each process.
 func (s *Set) Guarantees() core.Guarantees { return s.limiter.Guarantees() }
 
 // Policy describes a policy that is in force.
@@ -383,8 +383,8 @@ type Policy struct {
 	// DryRun reports whether the policy has dry-run: true and so denies nothing. Shared
 	// reports whether it counts in the file's store.
 	DryRun, Shared bool
-	// Wait is the longest time that a request waits for its turn if the policy would
-	// deny it, as the file says it. 0: no request waits. A dry run makes no request wait.
+	// Wait is the longest time that a request waits if the policy would deny it. 0: no request
+	// waits. A dry run makes no request wait.
 	Wait time.Duration
 	// Rules are the policy's rules of the limiter: one, or one for each tier that is
 	// limited. A policy with the field in-flight only has none.

@@ -16,10 +16,9 @@ const lookEvery = 500 * time.Millisecond
 // change. A file that cannot be read or has a mistake is rejected: the error is logged
 // and given to [OnReload], and the former file stays in force.
 //
-// Watch reads the file twice a second and compares its content. So it finds a change
-// of a symbolic link, as in a Kubernetes volume, of a folder, and on a network file
-// system. To change the file, write another file and rename it over the watched one:
-// then no reader sees half of it.
+// Watch reads the file twice a second and compares its content. So it finds changes of a symbolic
+// link, as in a Kubernetes volume, of a folder, and on a network file system. To change the file,
+// write another file and rename it over the watched one: then no reader sees half of it.
 func Watch(ctx context.Context, path string, opts ...Option) (*Set, error) {
 	first := read(path)
 	if first.err != nil {
@@ -72,8 +71,7 @@ func (r reading) equal(to reading) bool {
 	return bytes.Equal(r.text, to.text) && fmt.Sprint(r.err) == fmt.Sprint(to.err)
 }
 
-// look reads the file and puts it in force if it has changed and is as it was at the
-// last look.
+// look puts the file in force if it has changed, but not since the last look.
 func (w *watcher) look() {
 	now := read(w.path)
 	settled := now.equal(w.last)

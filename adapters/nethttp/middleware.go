@@ -53,11 +53,11 @@ type options struct {
 	expose   bool
 }
 
-// OnDenied sets a handler that writes the status and the body of the response to a denied
-// request, in place of those that [core.Hooks.OnDisallowed] returns. The header already has
-// the fields of the limiter and of OnDisallowed, except the Content-Type. h is called for
-// every decision that is not Allowed, also for bad requests and failures: see
-// [core.Decision].Reason. It may be called concurrently.
+// OnDenied sets a handler that writes the status and the body of the response to a denied request,
+// in place of those that [core.Hooks.OnDisallowed] returns. The header already has the fields of
+// the limiter and of OnDisallowed, except the Content-Type. h is called for every decision that is
+// not Allowed, including bad requests and failures: see [core.Decision].Reason. It may be called
+// concurrently.
 func OnDenied(h func(w http.ResponseWriter, r *http.Request, d core.Decision)) Option {
 	return func(o *options) { o.onDenied = h }
 }
@@ -70,9 +70,9 @@ func ExposeDecision() Option {
 	return func(o *options) { o.expose = true }
 }
 
-// Middleware returns a middleware that calls the handler if c allows the request, and
-// writes the response to a denied request. The middleware may be applied to any number of
-// handlers, and used concurrently. c counts a request each time that the request passes it.
+// Middleware returns a middleware that calls the handler if c allows the request, and writes the
+// response to a denied request. It may be applied to any number of handlers, and used concurrently.
+// c counts a request each time that the request passes it.
 //
 // Middleware panics if c or an option is nil.
 func Middleware(c core.Checker, opts ...Option) func(http.Handler) http.Handler {
@@ -141,16 +141,15 @@ func withDecision(r *http.Request, d core.Decision) *http.Request {
 	return r.WithContext(context.WithValue(ctx, exposedKey{}, &adapter.Exposed{Decision: d, Outer: exposed(ctx)}))
 }
 
-// DecisionFrom returns the decision with which a limiter has allowed the request that ctx
-// belongs to. It finds the decision of a Middleware with the option [ExposeDecision], and
-// one whose cost [SetCost] may settle. Of several, it returns the innermost: the one of the
-// last limiter that the request has passed. The bool is false if there is none.
+// DecisionFrom returns the decision with which a limiter has allowed the request that ctx belongs
+// to. It finds the decision of a Middleware with the option [ExposeDecision], and one whose cost
+// [SetCost] may settle. Of several, it returns that of the last limiter that the request has
+// passed. The bool is false if there is none.
 func DecisionFrom(ctx context.Context) (core.Decision, bool) { return exposed(ctx).Last() }
 
-// SetCost says what the request has really cost, in hits, once the handler knows: the tokens
-// of an answer, the rows that were read. After the handlers have returned, the limiters
-// charge what is missing, or give back what is too much. SetCost returns false if that
-// concerns no rule: see [core.Decision.SetCost].
+// SetCost sets the real cost of the request, in hits, when it is known: the tokens of an answer, or
+// the rows read. After the handlers have returned, the limiters charge or refund the difference.
+// SetCost returns false if that concerns no rule: see [core.Decision.SetCost].
 //
 // The last call counts. SetCost may be called concurrently. ctx is the context of the
 // request that the handler got, or one made from it.

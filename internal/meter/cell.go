@@ -27,12 +27,12 @@ func (c cell) store(w []uint64) {
 	w[0], w[1] = uint64(c.t), uint64(c.a)|uint64(c.b)<<32
 }
 
-// fixedSize is what the algorithms share whose states do not grow once they are there.
+// fixedSize is shared by the algorithms whose states do not grow.
 type fixedSize struct{}
 
 func (*fixedSize) grow(to, from []uint64) { copy(to, from) }
 
-// inCell is what the algorithms share whose state is a cell.
+// inCell is shared by the algorithms whose state is a cell.
 type inCell struct{ fixedSize }
 
 func (*inCell) words(*Meter, []uint64, int64) int { return cellWords }

@@ -14,12 +14,12 @@ const (
 
 const microsecond = 1_000_000 // microseconds in a second
 
-// longestChange is more than changes of a zone's clock add to a window: a zone
-// that crosses the date line has a day twice, and summer time ends once.
+// longestChange is more than clock changes add to a window: a zone that crosses the date line has a
+// day twice, and summer time ends once.
 const longestChange = Day + Day/8
 
-// zoneSpan is a time that the clocks of all zones are less apart from UTC than,
-// in seconds: the largest offset of the time zone database is below 16 hours.
+// zoneSpan is more than any zone's offset from UTC, in seconds: the largest offset of the time zone
+// database is below 16 hours.
 const zoneSpan = 24 * 60 * 60
 
 // calendar is the windows of a time zone. The meters of a limit share it. Its

@@ -13,9 +13,9 @@ package meter
 // of a time zone, from its first instant to the first instant of the next one
 // (see civil.go).
 //
-// The state is a cell: t is the start, a the hits, and b, of a Calendar, the
-// length of the window in seconds. So the state of a Calendar says by itself
-// when it ends, also to a program whose time zone database differs.
+// The state is a cell: t is the start, a the hits, and b, of a Calendar, the length of the window
+// in seconds. So the state of a Calendar contains its end, which does not depend on the time zone
+// database.
 
 type fixedWindow struct{ inCell }
 
@@ -118,8 +118,7 @@ func (*fixedWindow) lifetime(m *Meter) int64 {
 	return m.window
 }
 
-// read reads a cell. No window of a Calendar lasts longer than its nominal length and what a
-// change of the clock adds to it.
+// read reads a cell. No window of a Calendar is longer than its nominal length and longestChange.
 func (a *fixedWindow) read(m *Meter, r *Reader) []uint64 {
 	if m.calendar == nil {
 		return a.inCell.read(m, r)

@@ -5,11 +5,10 @@ package meter
 //
 //	wait after n others = min(first × factorⁿ, longest)
 //
-// During a wait everything is denied, and nothing makes the wait longer. A time
-// of decay after the end of a wait, one of the waits is forgotten. Such a
-// lockout for failed logins is what
-// https://cheatsheetseries.owasp.org/cheatsheets/Authentication_Cheat_Sheet.html
-// describes as "exponential lockout".
+// During a wait everything is denied, and nothing makes the wait longer. Each time of decay after a
+// wait, one wait is forgotten. Such a lockout for failed logins is what
+// https://cheatsheetseries.owasp.org/cheatsheets/Authentication_Cheat_Sheet.html describes as
+// "exponential lockout".
 //
 // lockoutCell is the state. The window is open from start, if it has hits. A
 // wait that ended after start has closed it.
@@ -96,8 +95,7 @@ func (*lockout) read(_ *Meter, r *Reader) []uint64 {
 	return w
 }
 
-// advance calls the state far if the window, or the last wait, began a window or more ahead of
-// now.
+// advance returns far if the window, or the last wait, began a window or more ahead of now.
 func (*lockout) advance(m *Meter, w []uint64, now int64) (at int64, far bool) {
 	c := loadLockout(w)
 	if far = c.start-now >= m.window || c.until-now >= c.last(m)+m.window; far { // only a step of the clock explains it
@@ -120,8 +118,7 @@ func (*lockout) advance(m *Meter, w []uint64, now int64) (at int64, far bool) {
 // last returns the length of the last wait.
 func (c lockoutCell) last(m *Meter) int64 { return m.lockout.length(max(c.strikes, 1) - 1) }
 
-// locked reports whether a wait is under way. If a window has begun since, none
-// is.
+// locked reports whether a wait is under way: not if a window has begun since.
 func (c lockoutCell) locked(now int64) bool { return max(now, c.start) < c.until }
 
 // left returns the strikes that are not forgotten at now.

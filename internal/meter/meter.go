@@ -6,9 +6,9 @@ import "time"
 // state of a few words. A Meter is a value and never changes; its methods may be
 // called concurrently, each with a state of its own.
 //
-// The algorithms that keep a cell have a state of two words, a Lockout has three.
-// All zero is the state of a key never seen. The state of a BucketedWindow, a
-// SlidingLog and an InFlight is nil for a key never seen, and grows (see Words).
+// The algorithms that keep a cell have a state of two words, a Lockout has three. All zero is the
+// state of a key never seen. The state of a BucketedWindow or a SlidingLog is nil for a key never
+// seen, and grows (see Words).
 //
 // The order of calls is: Advance, then any of Allows, Remaining, Wait and
 // Outlook, then at most one of Charge, Refund and Grant, after which Remaining, Wait
@@ -108,11 +108,10 @@ func (m *Meter) Grow(to, from []uint64) { m.arithmetic.grow(to, from) }
 // that is later, so that the time of a key never moves back. The state of a token
 // bucket has no time of its own.
 //
-// Processes whose clocks differ share a state, so that its time may be ahead of
-// now. If it is less than one window ahead, it is believed, and waits are counted
-// from now. If it is one window ahead or more, far is true: only a step of the
-// clock explains it. The time is then moved back to now, so that no step denies a
-// key for longer than the limit itself can.
+// Processes whose clocks differ share a state, so that its time may be ahead of now. If it is less
+// than one window ahead, it is used, and waits are counted from now. If it is one window ahead or
+// more, far is true: only a step of the clock explains it. The time is then moved back to now, so
+// that no step denies a key for longer than the limit itself can.
 func (m *Meter) Advance(w []uint64, now int64) (at int64, far bool) {
 	return m.arithmetic.advance(m, w, now)
 }
@@ -125,10 +124,9 @@ func (m *Meter) anchor(now int64) int64 {
 	return now
 }
 
-// Charge adds cost hits at now, whether the limit admits them or not. The state
-// must have room: see Words. Counts stop at MaxCount, a token bucket owes at most
-// twice its burst, and a log keeps its newest hits, as many as the quota
-// or as it has.
+// Charge adds cost hits at now, even if the limit denies them. The state must have room: see Words.
+// Counts stop at MaxCount, a token bucket owes at most twice its burst, and a log keeps its newest
+// hits, as many as the quota or as it has.
 func (m *Meter) Charge(w []uint64, now, cost int64) {
 	if cost > 0 {
 		m.arithmetic.charge(m, w, now, min(cost, MaxCount))
@@ -143,10 +141,10 @@ func (m *Meter) Refund(w []uint64, now, at, reset, cost int64) {
 	}
 }
 
-// Grant gives back up to n of the hits that count at now, the newest first, so that
-// those that come back soonest still do. The state must have been advanced to now.
-// What no hit is left for is lost: no state gets better than that of a key never seen.
-// Lockouts are left alone. A token bucket with a quota of 0 is, too.
+// Grant gives back up to n of the hits that count at now, the newest first, so that those that come
+// back soonest still do. The state must have been advanced to now. The rest of n is lost: no state
+// gets better than that of a key never seen. Lockouts, and token buckets with a quota of 0, do not
+// change.
 func (m *Meter) Grant(w []uint64, now, n int64) {
 	if n > 0 {
 		m.arithmetic.grant(m, w, now, n)

@@ -11,9 +11,8 @@ const (
 	Unlimited int64 = math.MaxInt64
 )
 
-// For returns the meter for a decision with a quota. room is where a new one is
-// made. If unlimited is true, the decision is the meter's own, but the cost is
-// always admitted.
+// For returns the meter for a decision with a quota. room holds a new one. If unlimited is true,
+// the decision is the meter's own, but the cost is always allowed.
 func (m *Meter) For(quota int64, room *Meter) (n *Meter, unlimited bool) {
 	switch quota {
 	case Own, m.quota:
@@ -26,11 +25,10 @@ func (m *Meter) For(quota int64, room *Meter) (n *Meter, unlimited bool) {
 	return room, false
 }
 
-// With returns the meter of the same limit with another quota.
-// What is stored does not depend on it, but for a token bucket, whose debt is
-// paid off at the quota of the last charge. The burst of a token bucket changes in
-// proportion to the limit's own, rounded down, and is at least 1: it does not matter
-// which quota m has. The quota is 0 to MaxCount.
+// With returns the meter of the same limit with another quota. Stored states do not depend on it,
+// except that a token bucket's debt is paid off at the quota of the last charge. The burst of a
+// token bucket changes in proportion to the limit's own, rounded down, and is at least 1: it does
+// not matter which quota m has. The quota is 0 to MaxCount.
 func (m *Meter) With(quota int64) Meter {
 	w := *m
 	w.setQuota(quota)

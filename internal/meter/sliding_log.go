@@ -50,8 +50,8 @@ func (*slidingLog) grow(to, from []uint64) {
 	setLog(to, 0, n)
 }
 
-// append writes the number of hits, the oldest one's time, and how much
-// later each of the others is than the one before.
+// append writes the number of hits, the oldest time, and the difference of each further time to the
+// one before.
 func (*slidingLog) append(_ *Meter, dst []byte, w []uint64) []byte {
 	n := logLen(w)
 	dst = appendCount(dst, uint64(n))
@@ -137,8 +137,8 @@ func (*slidingLog) charge(m *Meter, w []uint64, now, cost int64) {
 	setLog(w, logHead(w), n+cost)
 }
 
-// mostHits returns how many hits a charge leaves at most in a log of n: the quota, or as many
-// as there are, if another quota has admitted more.
+// mostHits returns the most hits that a charge leaves in a log of n: the quota, or n if another
+// quota has allowed more.
 func (m *Meter) mostHits(n int64) int64 { return max(m.quota, n) }
 
 func (*slidingLog) wait(m *Meter, w []uint64, now, cost int64) int64 {

@@ -141,9 +141,8 @@ func (*slidingWindow) refund(m *Meter, w []uint64, _, at, _, cost int64) {
 	c.store(w)
 }
 
-// grant takes hits of the current window, and then as many of the previous one
-// as it takes for its share to fall by the rest. As in a denial, windows that began at
-// a hit do not move on.
+// grant takes hits of the current window, and then of the previous one until its weighted count has
+// fallen by the rest. As in a denial, windows that began at a hit do not move on.
 func (*slidingWindow) grant(m *Meter, w []uint64, now, n int64) {
 	c := loadCell(w)
 	t := c.turned(m, now)

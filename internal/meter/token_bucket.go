@@ -13,12 +13,11 @@ package meter
 // D = (TAT − t)·quota, a hit adds window to it, and a microsecond pays off
 // quota. Nothing is rounded.
 //
-// The state is a cell: TAT = t + a/b, and b is the quota at the last charge,
-// which pays the debt off. D counts hits × window under any quota, so that
-// programs whose quotas differ agree on how many hits are owed. The state has no
-// time of its own: what a later clock has charged is a larger debt. A charge that
-// nobody has admitted may leave a debt above the burst: overBurst, a bit of a, tells such
-// a debt from one that only a step of the clock explains.
+// The state is a cell: TAT = t + a/b, and b is the quota at the last charge, which pays the debt
+// off. D counts hits × window under any quota, so that programs whose quotas differ agree on how
+// many hits are owed. The state has no time of its own: a charge by a later clock is a larger debt.
+// A charge above the quota may leave a debt above the burst: overBurst, a bit of a, tells it from a
+// debt that only a step of the clock explains.
 
 const overBurst = 1 << 31
 
@@ -55,7 +54,7 @@ func (*tokenBucket) advance(m *Meter, w []uint64, now int64) (at int64, far bool
 // that of the quota that is stored, or the limit's own if that is larger: the quota may have been
 // raised since.
 //
-// A quota of 0 counts nothing, and forgets nothing.
+// A quota of 0 counts nothing and forgets nothing.
 func (c cell) unexplained(m *Meter, now int64) bool {
 	if c.t <= now || m.quota == 0 || m.narrow && int64(c.b) == m.quota && c.t-now < m.ahead {
 		return false

@@ -29,8 +29,8 @@ func (w *Windows) Take(r *Result, start, now, current, previous, cost int64, pee
 	w.m.Take(words[:], now, cost, peek, r)
 }
 
-// Charge fills in r as it is after cost more hits, which the caller counts whether
-// the limit admits them or not. The other arguments are those of Take.
+// Charge fills in r as it is after cost more hits, which the caller counts even if the limit denies
+// them. The other arguments are those of Take.
 func (w *Windows) Charge(r *Result, start, now, current, previous, cost int64) {
 	words := w.words(start, current, previous)
 	w.m.Advance(words[:], now)

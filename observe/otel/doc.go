@@ -15,8 +15,8 @@
 //	floodgate.rate_limiting.store.errors            counter, {operation}        limiter, operation
 //	floodgate.rate_limiting.events                  counter, {event}            limiter, event
 //
-// The names follow the one stable precedent among the semantic conventions, that of
-// ASP.NET Core (aspnetcore.rate_limiting.requests and so on). What differs:
+// The names follow ASP.NET Core's metrics (aspnetcore.rate_limiting.requests and so on).
+// Differences:
 //
 //   - There are no metrics of leases: Held of an inflight.Limiter is the number of slots.
 //   - The results are "allowed" and "canceled" in place of "acquired" and
@@ -28,6 +28,6 @@
 // dashboard reads both. The results are the constants of package observe. The number of
 // series depends on the configuration alone.
 //
-// The module is one of its own, so that nobody else has OpenTelemetry in go.mod. It needs
-// the API only; the program brings the SDK.
+// It is a separate module, so that nobody else has OpenTelemetry in go.mod. It needs the API only;
+// the program brings the SDK.
 package otelobserve

@@ -15,15 +15,14 @@
 //	floodgate_rate_limiting_request_time_in_queue_seconds{limiter, rule, result}
 //	floodgate_rate_limiting_events_total{limiter, event}
 //
-// The gauge queued_requests is that of this process: sum it over all instances. Only rules
-// whose requests may wait have the metrics of the queue. The number of slots that requests
-// hold is Held of an inflight.Limiter.
+// The gauge queued_requests is that of this process: sum it over all instances. Only rules whose
+// requests may wait have the metrics of the queue. For slots, read Held of an inflight.Limiter.
 //
 // The number of series depends on the configuration alone: traffic, and what clients
 // send, never adds one. Their names follow those of ASP.NET Core (aspnetcore.rate_limiting.*).
 // The results are the constants of package observe.
 //
-// The module is one of its own, so that nobody else has Prometheus in go.mod.
+// It is a separate module, so that nobody else has Prometheus in go.mod.
 package promobserve
 
 import (

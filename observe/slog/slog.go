@@ -34,12 +34,11 @@ type Config struct {
 //
 //	level=WARN msg="floodgate: denied" limiter=api rule=ip limit=ip retry_after=12s left_out=318
 //
-// for requests that were denied, and those that would have been, with the results
-// denied, dry run (over a limit: core.Config.DryRun), bad request and failed. A line
-// without a rule is of a checker around the limiter. left_out is the number of requests of
-// that limit and result since the line before. Requests whose client has gone
-// (core.ReasonCanceled) have no line. Allowed requests cost a function call.
-// The error wraps [core.ErrConfig] and names the field.
+// for requests that were denied, and those that would have been, with the results denied, dry run
+// (over a limit: core.Config.DryRun), bad request and failed. A line without a rule is of a checker
+// around the limiter. left_out is the number of requests of that limit and result since the line
+// before. Requests whose client has gone (core.ReasonCanceled) have no line. The error wraps
+// [core.ErrConfig] and names the field.
 func New(c Config) (core.Observer, error) {
 	if c.Every == 0 {
 		c.Every = time.Second

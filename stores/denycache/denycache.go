@@ -9,23 +9,19 @@
 //
 // Do not use it for counters in the process: they are faster than the cache.
 //
-// It remembers the denials of requests of cost 1 with the limits' own quotas, of at
-// most 65,536 keys of each limiter, in about 200 bytes a key. The store is asked
-// about every other request: one of another cost, and one with quotas of its own
-// (core.Item.Quotas).
+// It remembers denials of cost 1 with the limits' own quotas, for at most 65,536 keys of each
+// limiter, in about 200 bytes a key. The store is asked about every other request.
 //
-// While a key is denied nothing is charged to it, so RetryAfter and ResetAfter only
-// grow shorter. The store is asked again as soon as the wait is over, or when this
-// process has charged something to the key, refunded, granted, blocked or reset it.
-// What another process does takes effect after a second at most (Config.Longest).
-// Remaining is that of the remembered denial: it may have grown since. If one of
-// several keys is known to be denied, the others are not looked up: core.Item.Unknown
-// is set for them, and the decision leaves out their limits.
+// While a key is denied nothing is charged to it, so RetryAfter and ResetAfter only grow shorter.
+// The store is asked again as soon as the wait is over, or when this process has charged something
+// to the key, refunded, granted, blocked or reset it. Changes by another process take effect after
+// at most a second (Config.Longest). Remaining is that of the remembered denial: it may have grown
+// since. If one of several keys is known to be denied, core.Item.Unknown is set for the others, and
+// the decision leaves out their limits.
 //
-// A denial that may end at any time is not remembered: that of a fallback
-// (core.Batch.Degraded) and that of several keys
-// by a store that takes them one by one (core.Guarantees.OneStep is false), because
-// it may be due to hits that are about to be refunded.
+// A denial that may end at any time is not remembered: that of a fallback (core.Batch.Degraded), or
+// of several keys by a store without core.Guarantees.OneStep, because hits that are about to be
+// refunded may have caused it.
 package denycache
 
 import (
@@ -147,8 +143,8 @@ func (c *counters) ServerOf(rule int, key []byte) string {
 	return ""
 }
 
-// Do implements [core.Counters]. Every operation but a take may end denials, also if
-// it fails: it may have been done all the same.
+// Do implements [core.Counters]. Every operation but a take may end denials, even one that fails:
+// it may have been done.
 func (c *counters) Do(ctx context.Context, b *core.Batch) error {
 	if b.Op == core.OpTake || b.Op == core.OpPeek {
 		return c.take(ctx, b)

@@ -19,37 +19,36 @@
 //
 // # In time
 //
-// An operation ends within its [Timeout], whatever the client's timeouts, pool and hooks do.
-// If a client hangs up, the charge of its request stays. A decision of a *[redis.Client] that
-// is alone waits for the reply on its caller's goroutine. It then waits
-// until the Timeout even if its context is canceled. A hook that is added to a client in use
-// may miss the decisions of the next second. If nothing listens at the address, go-redis dials five
-// times by default, which takes longer than the Timeout: set DialerRetries to 1, as [NewClient] does.
+// An operation ends within its [Timeout], whatever the client's timeouts, pool and hooks do. If a
+// client hangs up, the charge of its request stays. A lone decision of a *[redis.Client] waits for
+// its reply on its caller's goroutine, until the Timeout even if its context is canceled. A hook
+// added to a client in use may miss the decisions of the next second. If nothing listens at the
+// address, go-redis dials five times by default, which takes longer than the Timeout: set
+// DialerRetries to 1, as [NewClient] does.
 //
 // # Together
 //
-// Decisions that a process makes at the same time share commands, 64 at most in one. Each
-// has its own deadline, result and error: none fails or is charged because of another. A
-// decision is sent at once if fewer than two commands are under way (up to twelve, if the server is
-// far away); else it waits for the next reply, for 10 ms at most. Hooks of the client see each
-// command once, with the values of one request's context, and must not keep it.
+// Decisions that a process makes at the same time share commands, 64 at most in one. Each has its
+// own deadline, result and error: none fails or is charged because of another. A decision is sent
+// at once if fewer than two commands are under way (up to twelve, if the server is far away); else
+// it waits for the next reply, at most 10 ms. Hooks of the client see each command once, with the
+// values of one request's context, and must not keep it.
 //
 // # Several servers
 //
-// In a cluster, the keys of a decision that are in one hash slot are decided in one step.
-// Keys of different slots are taken in order, with one command each, and given back if a
-// later one denies or fails. Until then other requests may be denied that should have been allowed;
-// none is allowed that should have been denied. A [redis.Ring] takes every key by
-// itself; so does a proxy that chooses a server by the first key, with [ShardedByKey]. Hits that
-// a failed node had not replicated are forgotten.
+// In a cluster, the keys of a decision that are in one hash slot are decided in one step. Keys of
+// different slots are taken in order, with one command each, and given back if a later one denies
+// or fails. Until then other requests may be denied wrongly; none is allowed wrongly. A
+// [redis.Ring] takes every key by itself; so does a proxy that chooses a server by the first key,
+// with [ShardedByKey]. Hits that a failed node had not replicated are forgotten.
 //
 // # What is stored
 //
 // All limits of one key of one rule are one string, which expires by itself when it no longer
-// counts; its name ([core.StoreRule.StoredKey]) shows nothing that a client sent. Programs with other
-// limits, or another version of this package, may count under the same names: each allows
-// its own quotas. A value that cannot be read counts as none, or denies its key for the shortest window
-// (see [core.Config]). The value of a later version denies its key and is never replaced.
-// A server that evicts keys (allkeys-*) forgets counters; a full server with noeviction
-// makes no charge ([ClassFull]).
+// counts; its name ([core.StoreRule.StoredKey]) shows nothing that a client sent. Programs with
+// other limits, or another version of this package, may count under the same names: each allows its
+// own quotas. A value that cannot be read counts as absent, or denies its key for the shortest
+// window (see [core.Config]). The value of a later version denies its key and is never replaced. A
+// server that evicts keys (allkeys-*) forgets counters; a full server with noeviction makes no
+// charge ([ClassFull]).
 package redisstore

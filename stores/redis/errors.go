@@ -17,7 +17,7 @@ import (
 type Class uint8
 
 const (
-	// ClassOther is a failure of no class below.
+	// ClassOther is any other failure.
 	ClassOther Class = iota
 	// ClassTimedOut means that the store's deadline has passed.
 	ClassTimedOut
@@ -37,8 +37,8 @@ const (
 	ClassFull
 	// ClassBadReply means that the reply was to another command.
 	ClassBadReply
-	// ClassDamaged means that the stored value of one of the keys led to
-	// results that make no sense. The error wraps core.ErrDamaged.
+	// ClassDamaged means that a stored value led to results that make no sense. The error wraps
+	// core.ErrDamaged.
 	ClassDamaged
 )
 
@@ -56,8 +56,8 @@ func (c Class) String() string {
 // core.ErrNotCharged if the operation has charged none of its keys.
 type Error struct {
 	Class Class
-	// Unknown means that the command may have run: it was sent, and no reply
-	// told whether it ran. It is never sent again.
+	// Unknown means that the command may have run: it was sent, and no reply showed whether it ran.
+	// It is never sent again.
 	Unknown bool
 	// Err is the client's or the server's error.
 	Err error

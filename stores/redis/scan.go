@@ -23,12 +23,11 @@ type Stored struct {
 // scanCount is how many keys the server is asked to look at for one answer.
 const scanCount = 512
 
-// Scan calls each for every counter of a limiter with these rules on the
-// server, until each returns an error. It charges nothing and is meant for
-// tools: it goes through all of the server's keys, in small steps (SCAN), and
-// other clients are served in between. A counter that is created or deleted
-// during the scan may be missing, and a counter may be reported twice. The user
-// needs SCAN in addition to the store's commands.
+// Scan calls each for every counter of a limiter with these rules on the server, until each returns
+// an error. It charges nothing and is meant for tools: it goes through all of the server's keys in
+// small steps (SCAN), between which other clients are served. A counter that is created or deleted
+// during the scan may be missing, and a counter may be reported twice. The user needs SCAN in
+// addition to the store's commands.
 //
 // Each step must end within the store's Timeout. Scan may be called
 // concurrently, and while the store is used for the same limiter.

@@ -114,9 +114,9 @@ func (s *Store) Open(limiter string, rules []core.StoreRule) (core.Counters, err
 	return s.gate.Open(b), nil
 }
 
-// Guarantees implements [core.Store]. OneStep is false for a client that
-// spreads keys over several servers, and from the moment a server or proxy has
-// rejected a command because its keys are in several hash slots.
+// Guarantees implements [core.Store]. OneStep is false for a client that spreads keys over several
+// servers, and after a server or proxy has rejected a command because its keys are in several hash
+// slots.
 func (s *Store) Guarantees() core.Guarantees { return direct{s}.Guarantees() }
 
 // direct is the Store without the denial cache.
@@ -137,9 +137,8 @@ func (d direct) Guarantees() core.Guarantees {
 	return core.Guarantees{Ops: core.AllOps, Exact: true, OneStep: d.s.layout.Load() == anyKeys, Shared: true, KeepsDeadline: true, OnFailure: core.FailClosed}
 }
 
-// Ping asks the server whether it runs scripts, with the rights and the
-// deadline of any other operation. A program that wants to know at its start
-// that the store works calls Ping; nothing else does.
+// Ping checks that the server runs scripts, with the rights and the deadline of any other
+// operation. A program may call it at its start; nothing else does.
 func (s *Store) Ping(ctx context.Context) error {
 	if err := s.check(); err != nil {
 		return err
@@ -212,20 +211,18 @@ type options struct {
 // the server or more: a new connection and the script must be ready in time.
 func Timeout(d time.Duration) Option { return func(o *options) { o.timeout = d } }
 
-// Clock makes the application's clock decide, instead of that of the Redis
-// server. The clocks of all processes that share the counters may then differ by
-// less than the shortest window: docs/concepts/algorithms.md says what is guaranteed.
-// If they differ by a window or more, limits do not hold. It is for servers whose clock cannot be trusted, and for tests.
-// States are then kept for a minute longer than they are needed, because a
-// clock may be late.
+// Clock makes the application's clock decide, instead of that of the Redis server. The clocks of
+// all processes that share the counters may then differ by less than the shortest window:
+// docs/concepts/algorithms.md says what is guaranteed. If they differ by a window or more, limits
+// do not hold. Clock is for servers whose clock cannot be trusted, and for tests. States are then
+// kept a minute longer than needed, because a clock may be late.
 func Clock(now func() time.Time) Option {
 	return func(o *options) { o.clock, o.slackMillis = now, 60_000 }
 }
 
-// WithoutDenialCache makes the store ask Redis about every request, even for a
-// key that it has just denied. Without this option a denial is remembered in
-// the process for a second at most, and a Reset by another process takes effect
-// here after that. See package
+// WithoutDenialCache makes the store ask Redis about every request, even for a key that it has just
+// denied. Without this option a denial is remembered in the process for at most a second, which
+// delays a Reset by another process. See package
 // github.com/floodgate-go/floodgate/stores/denycache.
 func WithoutDenialCache() Option { return func(o *options) { o.askAlways = true } }
 
@@ -266,8 +263,8 @@ func (s *Store) check() error {
 // does not close the client, which is the application's. Closing again does
 // nothing. Close never fails.
 //
-// A program that keeps its limiters for as long as it runs need not call Close.
-// A Store that has become garbage releases its names by itself at some time.
+// A program that keeps its limiters for as long as it runs need not call Close. A Store that has
+// become garbage releases its names eventually.
 func (s *Store) Close() error {
 	s.gate.Close()
 	s.names.Release()

@@ -25,14 +25,12 @@ import (
 // In a user and a password, write %2F for /, %23 for #, %3F for ? and %25 for %, or make the
 // text with [url.UserPassword]. Elsewhere, write %40 for @.
 //
-// The parameters are those of [redis.ParseURL] and [redis.ParseClusterURL].
-// With Sentinel they are the primary's name (master), further Sentinels (addr),
-// sentinel_username and sentinel_password. A server that cannot be reached is
-// dialed once for each command, unless dialer_retries asks for more. The client ends
-// a command by the deadline of its context (ContextTimeoutEnabled). NewClient does not
-// connect. The caller closes the client. The error wraps
-// [core.ErrConfig], and does not contain a password, however the text is
-// written.
+// The parameters are those of [redis.ParseURL] and [redis.ParseClusterURL]. With Sentinel they are
+// the primary's name (master), further Sentinels (addr), sentinel_username and sentinel_password. A
+// server that cannot be reached is dialed once for each command, unless dialer_retries asks for
+// more. The client ends a command by the deadline of its context (ContextTimeoutEnabled). NewClient
+// does not connect. The caller closes the client. The error wraps [core.ErrConfig], and never
+// contains a password.
 func NewClient(text string) (redis.UniversalClient, error) {
 	u, err := parseURL(text)
 	if err != nil {

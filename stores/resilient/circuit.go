@@ -11,8 +11,8 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// Locator is a core.Counters that reports which server has a key, as that of
-// memcachedstore is. Each server then has a circuit of its own.
+// Locator is a core.Counters that reports which server has a key, as memcachedstore's does. Each
+// server then has a circuit of its own.
 type Locator interface {
 	// ServerOf returns the name of the server that has the counters of a key of
 	// the rule with this index, such as "10.0.0.1:11211"; "" if it is not known.

@@ -54,23 +54,22 @@ type Config struct {
 	// MaxKeys is the most keys that Local counts at a time; 0 means
 	// core.DefaultMaxKeys.
 	MaxKeys int
-	// Timeout is how long an operation may take: its context then ends, and it counts
-	// as a failure. 1 ms or more. 0 means the store's own deadline if it keeps one
-	// (core.Guarantees.KeepsDeadline), as redisstore and memcachedstore do, else
-	// DefaultTimeout. Of the two deadlines the shorter one holds. ResetAll ends with
+	// Timeout is how long an operation may take: its context then ends, and it counts as a failure.
+	// 1 ms or more. 0 means the store's own deadline if it keeps one
+	// (core.Guarantees.KeepsDeadline), as redisstore and memcachedstore do, else DefaultTimeout.
+	// The shorter of two deadlines applies. ResetAll ends with
 	// its own context only.
 	Timeout time.Duration
 	// Failures is the number of failures in a row that opens the circuit: 1 or
 	// more; 0 means DefaultFailures.
 	Failures int
-	// Retry is how long the circuit stays open before a request tries the store
-	// again: 1 ms or more; 0 means DefaultRetry. Each time, it is lengthened by a
-	// random part of up to a quarter, so that many instances do not come back
-	// at once.
+	// Retry is how long the circuit stays open before a request tries the store again: 1 ms or
+	// more; 0 means DefaultRetry. A random part of up to a quarter is added, so that instances do
+	// not come back at once.
 	Retry time.Duration
-	// OnChange is called when the circuit of the store, or of one of its servers, opens
-	// or closes. The caller is the request that has noticed it, and holds no lock.
-	// If OnChange takes as long as Retry, changes may be reported in the wrong order.
+	// OnChange is called when the circuit of the store, or of one of its servers, opens or closes.
+	// It runs in the request that noticed it, without a lock. If OnChange takes as long as Retry,
+	// changes may be reported in the wrong order.
 	OnChange func(Change)
 	// Log gets a line with the cause at the first failure, and a line when a circuit
 	// that has opened closes again; nil: slog.Default(). A failure after a success is

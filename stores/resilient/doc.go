@@ -12,17 +12,16 @@
 //
 // # Local
 //
-// The process counts every hit that it allows, also those that the store has allowed.
-// Without the store, a key gets what is left here of the instance's share: the quota
-// divided by Config.Instances, rounded down, at least 1. So an outage gives no fresh
-// quota in this process, however often it happens. An instance that has allowed more
-// than its share denies the key until enough of these hits have left the window.
+// The process counts every hit that it allows, including those that the store has allowed. Without
+// the store, a key gets what is left here of the instance's share: the quota divided by
+// Config.Instances, rounded down, at least 1. So an outage gives no fresh quota in this process,
+// however often it happens. An instance that has allowed more than its share denies the key until
+// enough of these hits have left the window.
 //
-// When the store answers again, it decides alone, and does not learn of the hits that
-// were allowed without it. So in one window a key gets at most its quota from the
-// store and once more from all instances together: 200 of a quota of 100, with
-// Instances 4 and 4 instances. If 8 instances run, it is 300. Each counter has
-// windows of its own: see [core.Limit.WorstCase]. A process that is started again, or
+// When the store answers again, it decides alone, without the hits that were allowed meanwhile. So
+// in one window a key gets at most its quota from the store and once more from all instances
+// together: 200 of a quota of 100, with Instances 4 and 4 instances. If 8 instances run, it is 300.
+// Each counter has windows of its own: see [core.Limit.WorstCase]. A process that was restarted, or
 // has evicted the key, has counted nothing.
 //
 // Without the store, Block, Grant, Reset and ResetAll act on this process only. Their

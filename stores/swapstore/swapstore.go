@@ -24,22 +24,18 @@ import (
 	"github.com/floodgate-go/floodgate/internal/names"
 )
 
-// Swapper keeps values under names, and replaces a value only if no other
-// writer has replaced it in between. [New] makes a [core.Store] of it.
-// [core.StoreRule.StoredKey] makes the names. The methods may be called
-// concurrently. If the caller's context has ended, hits that a take has charged are
-// refunded all the same, with a context that does not end: so a Swapper needs a
-// deadline of its own.
+// Swapper keeps values under names, and replaces a value only if no other writer has replaced it in
+// between. [New] makes a [core.Store] of it. [core.StoreRule.StoredKey] makes the names. The
+// methods may be called concurrently. Refunds of a take run with a context that does not end, so a
+// Swapper needs a deadline of its own.
 type Swapper interface {
 	// Load returns the value of every name, in order, with a version for Swap. A
 	// name that has no value gets the zero Value.
 	Load(ctx context.Context, names []string) ([]Value, error)
-	// Swap stores a value for a name if the version is still that of old, or if
-	// old is the zero Value and the name still has no value. It returns whether
-	// it has stored the value. The value must be kept for ttl or longer, and
-	// may be dropped after that. After an error it is not known whether the
-	// value was stored, unless the error wraps [core.ErrNotCharged]: then it was
-	// not.
+	// Swap stores a value for a name if the version is still that of old, or if old is the zero
+	// Value and the name still has no value. It returns whether it has stored the value. The value
+	// must be kept for ttl or longer, and may be dropped after that. After an error the value may
+	// have been stored, unless the error wraps [core.ErrNotCharged].
 	Swap(ctx context.Context, name string, old Value, value []byte, ttl time.Duration) (bool, error)
 	// Delete removes the values of the names. A name without a value is no
 	// error.
@@ -69,15 +65,13 @@ type Config struct {
 
 // Store is a [core.Store] made of a [Swapper].
 //
-// The state of all limits of one key of one rule is one value, so that a
-// decision on one key is one step. Several keys are loaded together and swapped
-// one by one: if a later key then turns out to be over its limit, the earlier
-// ones are refunded.
+// The state of all limits of one key of one rule is one value, so that a decision on one key is one
+// step. Several keys are loaded together and swapped one by one: if a later key is then over its
+// limit, the earlier ones are refunded.
 //
-// A value may also hold the states of limits that this program does not have:
-// those of another version of the program, or of another program whose limiter
-// and rule have the same names. A write keeps these states until they expire,
-// at most 32 of them: of more, those that were written last.
+// A value may also hold the states of limits that this program does not have: those of another
+// version of the program, or of another program whose limiter and rule have the same names. A write
+// keeps these states until they expire, at most the 32 that were written last.
 //
 // If a stored time is less than one window ahead of the caller's clock, the decision
 // is made at the stored time, and RetryAfter is counted from the caller's time.

@@ -16,19 +16,19 @@ type Backend interface {
 	// creates no counter: it asks for the total. The total of a counter that does not exist is
 	// 0. A counter that would fall below 0 is 0, and one that would pass 2^53 − 1 may stop there.
 	//
-	// A batch whose Sequence is not above that of the last batch applied for its
-	// Namespace and Node adds nothing: it was applied before, and its answer was
-	// lost. Sequence 0 is always applied, so the backend does not repeat such a batch. A counter lives at least until two
-	// lengths of its window have passed since the window's end.
+	// A batch whose Sequence is not above that of the last batch applied for its Namespace and Node
+	// adds nothing: it was applied before, and its answer was lost. Sequence 0 is always applied,
+	// so the backend does not repeat such a batch. A counter lives for at least two window lengths
+	// after its window's end.
 	PushDiffs(ctx context.Context, b Batch) (totals []int64, err error)
-	// Counters yields the counters of a namespace in windows of these lengths that are current
-	// at a time, or were the ones before. After an error it yields nothing more.
+	// Counters yields a namespace's counters of these window lengths, in the windows at a time and
+	// the ones before. After an error it yields nothing more.
 	Counters(ctx context.Context, namespace string, windows []time.Duration, at time.Time) iter.Seq2[Counter, error]
 	// Window returns one counter's total, 0 if it does not exist.
 	Window(ctx context.Context, namespace, key string, start time.Time, window time.Duration) (int64, error)
 }
 
-// Batch is the differences that are pushed together.
+// Batch has the differences that are pushed together.
 type Batch struct {
 	Namespace string
 	// Node identifies the store that pushes. It is the same in all its batches.
@@ -44,7 +44,7 @@ type Batch struct {
 // Forget is the Diff that makes a counter 0, whatever its total.
 const Forget = math.MinInt64
 
-// Diff is what is added to one counter. A batch has at most one for a counter.
+// Diff is an addition to one counter. A batch has at most one for a counter.
 type Diff struct {
 	// Key has the characters A-Z a-z 0-9 _ : . - and at most 200 of them.
 	Key    string

@@ -47,8 +47,8 @@ type Config struct {
 	// Log gets a line when the backend begins to fail, and one when it works again;
 	// nil: slog.Default().
 	Log *slog.Logger
-	// Clock returns the time; nil: the wall clock, also after it has been corrected.
-	// The clocks of all processes must agree to much less than a window.
+	// Clock returns the time; nil: the wall clock, including its corrections. The clocks of all
+	// processes must agree to much less than a window.
 	Clock func() time.Time
 }
 

@@ -7,22 +7,20 @@
 //	store, err := synced.New(redisbackend.New(client), synced.Config{Interval: 100 * time.Millisecond})
 //	limiter, err := core.New(core.Config{Name: "api", Rules: rules, Store: store})
 //
-// A process decides by the total that the backend last reported and by the hits that
-// it has counted itself since then. Every Config.Interval it pushes what it has added
-// to each counter and receives the new totals with the answer. If an answer is lost,
-// it pushes the same batch again, and the backend applies it once. With Interval 0
-// every decision is an exchange, and the limit is exact; a denial is two exchanges. With
-// a negative Interval nothing is exchanged.
+// A process decides by the backend's last total and the hits that it has counted since then. Every
+// Config.Interval it pushes what it has added to each counter and receives the new totals with the
+// answer. If an answer is lost, it pushes the same batch again, and the backend applies it once.
+// With Interval 0 every decision is an exchange, and the limit is exact; a denial is two exchanges.
+// With a negative Interval nothing is exchanged.
 //
 // Windows begin at multiples of their length since the Unix epoch, in every process. So
 // limits must be fixed_window or sliding_window limits with Aligned set. The clocks of
 // all processes must agree to much less than a window.
 //
-// When a limiter is opened, the store fetches the counters of the namespace, so that the
-// first decision on a key knows what other processes have counted. What it does not get
-// within Config.Timeout, it knows after the first exchange of a key. A key takes part
-// in the three exchanges after each use. A process cannot grant hits, block a key or
-// forget all keys.
+// When a limiter is opened, the store fetches the counters of the namespace, so that the first
+// decision on a key knows what other processes have counted. A counter that does not arrive within
+// Config.Timeout comes with the key's first exchange. A key takes part in the three exchanges after
+// each use. A process cannot grant hits, block a key or forget all keys.
 //
 // In a window, n processes together allow at most
 //
@@ -30,10 +28,10 @@
 //
 // and never more than n × quota: docs/share/synced.md has measurements.
 //
-// While the backend does not answer, each process decides by its own counts, and its
-// decisions are Degraded. It keeps what it could not push until the window no longer
-// counts. With Interval 0 a decision is an error instead; its hits stay charged if only the
-// answer was lost. A process that is killed loses the hits of one Interval; Close pushes
-// them. A backend that loses its data loses these counts. If two processes reset a key at
-// the same moment, hits that were pushed in between can be forgotten too.
+// While the backend does not answer, each process decides by its own counts, and its decisions are
+// Degraded. It keeps unpushed hits until their window no longer counts. With Interval 0 a decision
+// is an error instead; its hits stay charged if only the answer was lost. A process that is killed
+// loses the hits of one Interval; Close pushes them. A backend that loses its data loses these
+// counts. If two processes reset a key at the same moment, hits that were pushed in between can be
+// forgotten too.
 package synced

@@ -26,9 +26,9 @@ func (s *Store) Increment(ctx context.Context, key string, window time.Duration,
 	return s.rate(ctx, key, window, value, 0)
 }
 
-// Rate returns the rate that Increment would return after diff more hits, and
-// adds none. diff may be negative. As with Increment, the key takes part in the
-// next exchanges, so that the next call knows the hits of other processes.
+// Rate returns what Increment would return after diff more hits, and adds none. diff may be
+// negative. As with Increment, the key takes part in the next exchanges, so that the next call
+// knows the hits of other processes.
 func (s *Store) Rate(ctx context.Context, key string, window time.Duration, diff int64) (float64, error) {
 	return s.rate(ctx, key, window, 0, diff)
 }

@@ -112,16 +112,15 @@ func (s *Store) Stats() Stats {
 	return Stats{int(s.table.used.Load()), s.stats.exchanges.Load(), s.stats.failed.Load(), s.stats.pushed.Load(), s.stats.lost.Load()}
 }
 
-// Config returns the configuration that New was given, with the defaults of its fields.
+// Config returns New's configuration with its defaults filled in.
 func (s *Store) Config() Config { return s.config }
 
 // ops are the operations that the store knows.
 const ops = core.OpTake | core.OpPeek | core.OpCharge | core.OpRefund | core.OpReset
 
-// Guarantees implements [core.Store]. With Interval 0 the store is exact, and a take
-// returns an error if the backend does not answer: it waits for the backend, whose deadline
-// is the only one. Otherwise the store is not exact, and each process counts for itself while
-// the backend does not answer.
+// Guarantees implements [core.Store]. With Interval 0 the store is exact, and a take returns an
+// error if the backend does not answer: it waits for the backend, whose deadline is the only one.
+// Otherwise it is not exact, and each process counts alone while the backend does not answer.
 func (s *Store) Guarantees() core.Guarantees {
 	if s.config.Interval == 0 {
 		return core.Guarantees{Ops: ops, Exact: true, Shared: true, OnFailure: core.FailClosed}
@@ -133,8 +132,8 @@ func (s *Store) Guarantees() core.Guarantees {
 // sliding_window is an error that wraps [core.ErrConfig]: windows that begin
 // when a process first sees a key cannot be added up.
 //
-// Before it returns, Open fetches what other processes have counted, so that the first
-// decision knows it: as many counters as it gets within Config.Timeout.
+// Before it returns, Open fetches what other processes have counted: as many counters as it gets
+// within Config.Timeout.
 func (s *Store) Open(limiter string, rules []core.StoreRule) (core.Counters, error) {
 	if _, taken := s.opened.LoadOrStore(limiter, true); taken {
 		return nil, fmt.Errorf("%w: Name: %q: this store already counts for a limiter of that name", core.ErrConfig, limiter)

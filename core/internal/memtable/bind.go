@@ -33,8 +33,8 @@ type layout struct {
 	most      int64 // the most keys of the rule, so that they fit in maxBytes; 0: maxKeys
 }
 
-// sampledToEvict is how many keys are weighed to evict one, if weighing is
-// cheap: it is the cheaper, the fewer limits and buckets the rule has.
+// sampledToEvict is how many keys are weighed to evict one, if weighing is cheap: the rule has few
+// limits and buckets.
 const sampledToEvict = 8
 
 func newLayout(r *rule, limits []meter.Limit, fullHomes int) *layout {
@@ -66,8 +66,8 @@ func (l *layout) mostBytes() int64 {
 	return n
 }
 
-// leastInShard is how many keys of a rule a shard has room for, however large they are: of
-// fewer, a new key would often evict a denied one.
+// leastInShard is how many keys of a rule a shard has room for, however large they are: with fewer,
+// a new key would often evict a denied one.
 const leastInShard = 16
 
 // mostKeys returns layout.most.
@@ -156,8 +156,8 @@ func (ts *Tables) newID() int {
 	return ts.ids - 1
 }
 
-// retire drops the counters of a rule that the limiter has no more. Old Bindings
-// that still use the rule find no key of it.
+// retire drops the counters of a rule that was removed. Old Bindings that still use the rule find
+// no key of it.
 func (ts *Tables) retire(name ruleName, rule *rule) {
 	rule.retired.Store(true)
 	ts.blocked.unblock(rule.id)
@@ -181,7 +181,7 @@ func (s *shard) drop(ts *Tables, rule *rule) {
 	}
 }
 
-// forget takes the keys of a table that has been dropped out of the counts.
+// forget subtracts the keys of a dropped table from the counts.
 func (ts *Tables) forget(t *table) {
 	ts.keys.Add(-int64(t.used))
 	ts.hold(t.layout.rule, -int64(t.used))

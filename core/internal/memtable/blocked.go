@@ -5,13 +5,13 @@ import (
 	"sync/atomic"
 )
 
-// blocked has the keys that are denied for a time, whatever has been counted. They are
-// few: a take looks for its key here only if there are any.
+// blocked has the keys that are denied until a time, whatever their counts. A take looks for its
+// key here only if there are any.
 type blocked struct {
 	n     atomic.Int64
 	mu    sync.Mutex
 	until map[blockedKey]int64
-	next  int64 // when those whose time is over are removed again
+	next  int64 // when expired blocks are next removed
 }
 
 type blockedKey struct {
@@ -39,8 +39,7 @@ func (p *Place) Block(until, now int64) {
 	b.n.Store(int64(len(b.until)))
 }
 
-// bound removes the keys whose time is over, and then, if there are more than most, the
-// one whose time is over first.
+// bound removes expired blocks, and then, if there are more than most, the one that ends first.
 func (b *blocked) bound(most, now int64) {
 	if int64(len(b.until)) <= most {
 		return
@@ -77,8 +76,7 @@ func (p *Place) BlockedUntil(now int64) int64 {
 	return until
 }
 
-// expire removes the keys whose time is over, so seldom that it takes a hundredth of the time at
-// most.
+// expire removes expired blocks, so seldom that it takes at most a hundredth of the time.
 func (b *blocked) expire(now int64) {
 	if now < b.next {
 		return

@@ -5,8 +5,8 @@ package memtable
 // removed as new ones arrive.
 const sweptPerInsert = 8
 
-// insert makes a slot for the place's key. It returns false if there is no room
-// for it: all keys that could be evicted belong to the same operation.
+// insert makes a slot for the place's key. It returns false if all keys that could be evicted
+// belong to the same operation.
 func (ts *Tables) insert(p *Place, others []Place, now int64) bool {
 	s, t := p.shard, p.table
 	s.sweep(ts, t, now)
@@ -66,9 +66,8 @@ func (ts *Tables) hold(rule *rule, n int64) {
 	}
 }
 
-// sweep removes the expired among the shard's next slots. It goes through all
-// tables of the shard in turn, and gives back the memory of those that have
-// become empty; own is about to get a key and keeps its slots.
+// sweep removes the expired among the shard's next slots. It goes through all tables of the shard
+// in turn, and frees those that have become empty, except own, which is about to get a key.
 func (s *shard) sweep(ts *Tables, own *table, now int64) {
 	removed, rechecks := int64(0), own.layout.sample
 	for range sweptPerInsert {
@@ -131,10 +130,9 @@ func (ts *Tables) remove(v victim) {
 	}
 }
 
-// victim finds the key to evict: of the rule of the new key if that has its
-// share of MaxKeys already, else of the largest rule that has more than its
-// share. If the store is full and a rule has less than its share, another has
-// more. Only the new key's shard is locked, so the victim must be in it: if the
+// victim finds the key to evict: of the new key's rule if that has reached its share of MaxKeys,
+// else of the largest rule above its share. If the store is full and a rule has less than its
+// share, another has more. Only the new key's shard is locked, so the victim must be in it: if the
 // shard has no key of such a rule, a key of any rule is evicted.
 func (ts *Tables) victim(s *shard, own *table, others []Place, now int64) victim {
 	rules, held := ts.active.Load(), own.layout.rule.held.Load()

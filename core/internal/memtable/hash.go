@@ -28,11 +28,10 @@ func (h *hasher) sum(key []byte) keyHash {
 	return keyHash{max(1, maphash.Bytes(h.seed, key)), check(h.check, h.factor, key)}
 }
 
-// check returns a hash of s, eight bytes at a time: each is multiplied by factor,
-// and the halves of the product are joined, as wyhash does
-// (https://github.com/wangyi-fudan/wyhash). It is quicker than a second maphash and
-// need not withstand anybody who knows it: nobody can look for keys of equal check
-// and place without knowing the seeds of both.
+// check returns a hash of s, eight bytes at a time: each is multiplied by factor, and the halves of
+// the product are joined, as wyhash does (https://github.com/wangyi-fudan/wyhash). It is quicker
+// than a second maphash. It need not resist attacks: nobody can find keys of equal check and place
+// without the seeds of both.
 func check(seed, factor uint64, s []byte) uint64 {
 	n := len(s)
 	h := fold(seed^uint64(n), factor)

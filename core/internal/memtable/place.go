@@ -132,9 +132,8 @@ func (b *Binding) Take(rule int, key []byte, now, cost int64, peek bool, r *mete
 // lone reports whether the rule has one limit, of fixed size, and no key is blocked.
 func (l *layout) lone() bool { return l.fixed && len(l.meters) == 1 && l.ts.blocked.n.Load() == 0 }
 
-// Charge charges cost to a limit, whether it allows the cost or not, and fills in r. The
-// state has been advanced to now. If the key is not in the table, it is charged to a state that
-// nobody keeps.
+// Charge charges cost to a limit, whether it allows the cost or not, and fills in r. The state has
+// been advanced to now. If the key is not in the table, a temporary state is charged.
 func (p *Place) Charge(limit int, quota, now, cost int64, r *meter.Result) {
 	m, w, _ := p.Limit(limit, quota)
 	if !p.layout.fixed {
@@ -207,9 +206,8 @@ func (p *Place) Remove() {
 	p.ts.keys.Add(-1)
 }
 
-// Insert gives the key a slot, if it has none and its rule is not gone. It
-// returns true if slots have moved. The key has no slot afterwards if the only
-// keys that could make room are those of the same operation, others.
+// Insert gives the key a slot, if it has none and its rule is not gone. It returns true if slots
+// have moved. The key gets no slot if only keys of the same operation, others, could make room.
 func (p *Place) Insert(others []Place, now int64) (moved bool) {
 	if p.slot != nil || p.table == nil {
 		return false

@@ -38,8 +38,7 @@ func (t *table) expired(slot []uint64, now int64) bool {
 	return true
 }
 
-// trim frees the blocks of limits that have nothing to remember any more, while
-// another limit of the rule still does.
+// trim frees the blocks of blank states. The key stays for another limit of its rule.
 func (t *table) trim(slot []uint64, now int64) {
 	if t.blocks == nil {
 		return

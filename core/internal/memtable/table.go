@@ -159,7 +159,7 @@ func (t *table) free(slot []uint64) {
 	}
 }
 
-// shrink gives memory back if few of the slots are used. It moves slots.
+// shrink frees memory if few slots are used. It moves slots.
 func (t *table) shrink() {
 	switch {
 	case t.used == 0 && t.homes > minHomes:
@@ -169,7 +169,7 @@ func (t *table) shrink() {
 	}
 }
 
-// drop gives the slots of a table without keys back.
+// drop frees the slots of a table without keys.
 func (t *table) drop() {
 	t.words, t.open = nil, nil
 	t.homes, t.slots, t.hand = 0, 0, 0
@@ -216,8 +216,7 @@ func (t *table) deny(i int) {
 	}
 }
 
-// reopen notes that the key of a slot is denied no more, if that
-// is so.
+// reopen opens a slot if its key is no longer denied.
 func (t *table) reopen(i int, now int64) {
 	if t.open.has(i) {
 		return

@@ -43,12 +43,12 @@ type shard struct {
 	mu     sync.Mutex
 	tables []*table      // by rule.id
 	turn   int           // the table that sweep is at
-	cursor int           // the slot of it
+	cursor int           // its slot
 	room   *room         // made when it is needed
 	_      [64 - 56]byte // one shard a cache line
 }
 
-// room is room for what a decision needs for a moment.
+// room is scratch memory of one decision.
 type room struct {
 	none [meter.MostFixedWords]uint64 // the state of a key that is not there
 	own  meter.Meter                  // that of a quota that is not the limit's
@@ -64,9 +64,8 @@ func (s *shard) scratch() *room {
 
 const keysPerShard = 2048
 
-// New returns tables for at most maxKeys keys, 1 to 2^31-1, over all rules. If maxBytes is
-// not 0, a rule has fewer keys if their states can become so large that maxKeys of them
-// would take more.
+// New returns tables for at most maxKeys keys, 1 to 2^31-1, over all rules. If maxBytes is not 0, a
+// rule whose states can become large has fewer keys, so that they fit.
 func New(maxKeys int, maxBytes int64) *Tables {
 	n := 1 << bits.Len(uint((maxKeys-1)/keysPerShard))
 	return &Tables{
@@ -86,7 +85,7 @@ func (ts *Tables) Len() int { return int(ts.keys.Load()) }
 // MaxKeys returns the highest number of keys that are held.
 func (ts *Tables) MaxKeys() int { return int(ts.maxKeys) }
 
-// Evicted returns how many keys that had not expired made room for others.
+// Evicted returns how many keys were evicted before they expired.
 func (ts *Tables) Evicted() uint64 { return ts.evicted.Load() }
 
 // Close forgets all keys and frees their memory. It waits for operations under
