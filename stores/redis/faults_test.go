@@ -16,6 +16,7 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/core/storetest"
 	"github.com/floodgate-go/floodgate/internal/faultproxy"
+	"github.com/floodgate-go/floodgate/internal/processtest"
 	"github.com/floodgate-go/floodgate/internal/redistest"
 	redisstore "github.com/floodgate-go/floodgate/stores/redis"
 )
@@ -184,10 +185,14 @@ func serverDenies(t *testing.T) {
 	b := bind(t, client, hourly, redisstore.Timeout(time.Second))
 	take(t, b, "k")
 	acl := func(rights ...string) func() {
-		return func() {
-			server.MustDo(append([]string{"ACL", "SETUSER", "limited"}, rights...)...)
-			server.MustDo("CLIENT", "KILL", "TYPE", "normal")
-		}
+		return func() { server.MustDo(append([]string{"ACL", "SETUSER", "limited"}, rights...)...) }
+	}
+	changePassword := func() {
+		acl("resetpass", ">changed")()
+		server.MustDo("CLIENT", "KILL", "TYPE", "normal")
+		processtest.WaitFor(t, "the connections to end", func() bool {
+			return redis.HasErrorPrefix(client.Ping(t.Context()).Err(), "WRONGPASS")
+		})
 	}
 	for i, c := range []struct {
 		class       redisstore.Class
@@ -196,7 +201,7 @@ func serverDenies(t *testing.T) {
 		{redisstore.ClassForbidden, acl("-set"), acl("+set")},
 		{redisstore.ClassForbidden, acl("-evalsha"), acl("+evalsha")},
 		{redisstore.ClassForbidden, acl("resetkeys", "~other:*"), acl("~fg1:*")},
-		{redisstore.ClassForbidden, acl("resetpass", ">changed"), acl("resetpass", ">secret")},
+		{redisstore.ClassForbidden, changePassword, acl("resetpass", ">secret")},
 		{redisstore.ClassFull, func() { server.MustDo("CONFIG", "SET", "maxmemory", "1") }, func() { server.MustDo("CONFIG", "SET", "maxmemory", "0") }},
 		{redisstore.ClassNotReady, func() { server.MustDo("REPLICAOF", "127.0.0.1", "1") }, func() { server.MustDo("REPLICAOF", "NO", "ONE") }},
 	} {
