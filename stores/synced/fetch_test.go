@@ -53,11 +53,6 @@ func TestAProcessThatStartsLate(t *testing.T) {
 				}
 			}
 		},
-		"increment": func(t *testing.T, s *synced.Store, _ *core.Limiter) {
-			if got, err := s.Increment(t.Context(), "k", day, 2); err != nil || got != 12 {
-				t.Errorf("%v, %v, want 12", got, err)
-			}
-		},
 		"increment by 0": func(t *testing.T, s *synced.Store, _ *core.Limiter) {
 			if got, err := s.Increment(t.Context(), "k", day, 0); err != nil || got != 10 {
 				t.Errorf("%v, %v, want 10", got, err)
