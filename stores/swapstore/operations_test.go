@@ -211,27 +211,6 @@ func TestABlockedKey(t *testing.T) {
 	taken(true)
 }
 
-// A take that is denied halfway, because another writer was faster, gives back what it has
-// charged.
-func TestATakeThatIsDeniedHalfwayIsGivenBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, quiet, hourly("a"), hourly("hits"), hourly("c"))
-		w.at(func(step int) error {
-			if step == 4 { // the Swap of the last key
-				w.before = nil
-				w.do(core.OpCharge, 0, 0, 3)
-			}
-			return nil
-		})
-		if b := w.do(core.OpTake, 1, 1, 1); b.Allowed || b.Items[1].Results[0].Remaining != 3 {
-			t.Errorf("allowed %v, %+v", b.Allowed, b.Items)
-		}
-		if got := w.left(); !slices.Equal(got, []int64{3, 3, 0}) {
-			t.Errorf("%d are left, want 3, 3 and no hits", got)
-		}
-	})
-}
-
 // A take of several keys over a Swapper charges all or none, whatever happens
 // between its steps.
 func TestATakeOverASwapperChargesAllOrNone(t *testing.T) {
