@@ -13,13 +13,14 @@ import (
 	"testing"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/hooktest"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
 // byField is an application whose POST /login is limited to n requests for
 // each username in the body, and to 1,000 for each address.
 func byField(t *testing.T, n int64, handler Handler) App {
-	l := limiter(t, core.Config{Rules: []core.Rule{
+	l := hooktest.Limiter(t, core.Config{Rules: []core.Rule{
 		{Name: "ip", Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.PerMinute(1000)}},
 		{Name: "user", Key: keyfuncs.PostField("username"), Limits: []core.Limit{core.PerMinute(n)}},
 	}})
@@ -151,7 +152,7 @@ func bodies(t *testing.T, a Adapter) {
 	t.Run("the body of a client over its address limit is not read", func(t *testing.T) {
 		var reads atomic.Int64
 		field := keyfuncs.PostField("username")
-		l := limiter(t, core.Config{Rules: []core.Rule{
+		l := hooktest.Limiter(t, core.Config{Rules: []core.Rule{
 			{Name: "user", Key: func(dst []byte, r core.Request) ([]byte, error) {
 				if _, err := r.Body(1); err == nil {
 					reads.Add(1)
@@ -172,7 +173,7 @@ func bodies(t *testing.T, a Adapter) {
 			t.Skip("the server reads the body before any handler runs")
 		}
 		app := byField(t, 1000, ok)
-		app.Limits = []Limit{{Checker: byKey(t, keyfuncs.ClientIP(), 0)}}
+		app.Limits = []Limit{{Checker: hooktest.ByKey(t, keyfuncs.ClientIP(), 0)}}
 		c := direct(t, a.Serve(t, app))
 		for _, expect := range []string{"Expect: 100-continue\r\n", ""} {
 			if status := c.raw("POST /login HTTP/1.1\r\nHost: a\r\n" + expect + "Content-Length: 1000000\r\nContent-Type: application/json\r\n\r\n"); status != http.StatusTooManyRequests {

@@ -55,7 +55,7 @@ func clientsThatGo(t *testing.T, a Adapter) {
 		for _, protocol := range []string{"HTTP/1", "HTTP/2"} {
 			t.Run(fmt.Sprintf("%s: the client goes, and the handler %s", protocol, row.name), func(t *testing.T) {
 				mustFit(t, a, row.outside, row.inside)
-				w := hooktest.Watch()
+				w := hooktest.Watch(t)
 				h, entered := gone(row.then)
 				app := App{Limits: []Limit{{Checker: w}}, Outside: row.outside, Inside: row.inside, Routes: []Route{{Method: http.MethodPost, Pattern: "/", Handler: h}}}
 				leave(t, a, protocol, app, entered)
@@ -68,7 +68,7 @@ func clientsThatGo(t *testing.T, a Adapter) {
 
 	t.Run("a response that was begun before the client went is what it was", func(t *testing.T) {
 		for _, protocol := range []string{"HTTP/1", "HTTP/2"} {
-			w := hooktest.Watch()
+			w := hooktest.Watch(t)
 			begun := make(chan struct{})
 			app := App{Limits: []Limit{{Checker: w}}, Routes: []Route{{Method: http.MethodPost, Pattern: "/", Handler: func(c Context) error {
 				parts := 0
@@ -135,7 +135,7 @@ func leave(t *testing.T, a Adapter, protocol string, app App, begun <-chan struc
 
 func deadlines(t *testing.T, a Adapter) {
 	send := func(t *testing.T, h Handler, outside, inside []Middleware) (int, core.Outcome) {
-		w := hooktest.Watch()
+		w := hooktest.Watch(t)
 		c := direct(t, a.Serve(t, App{Limits: []Limit{{Checker: w}}, Outside: outside, Inside: inside, Routes: []Route{{Method: http.MethodGet, Pattern: "/", Handler: h}}}))
 		return c.get("/").status, w.Next(t)
 	}

@@ -164,28 +164,6 @@ func want(t *testing.T, got map[int]int, status ...int) {
 	}
 }
 
-// frozen is a clock that stands still, for windows that do not end meanwhile.
-func frozen() time.Time { return time.Unix(1_764_000_000, 0) }
-
-// limiter makes a limiter whose clock stands still.
-func limiter(t *testing.T, c core.Config) *core.Limiter {
-	t.Helper()
-	if c.Store == nil {
-		c.Store = core.Must(core.NewMemory(core.MemoryConfig{Clock: frozen}))
-	}
-	l, err := core.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
-}
-
-// byKey makes a limiter with one rule of n requests a minute.
-func byKey(t *testing.T, key core.KeyFunc, n int64) *core.Limiter {
-	t.Helper()
-	return limiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: key, Limits: []core.Limit{core.PerMinute(n)}}}})
-}
-
 func ok(c Context) error { return c.Respond(http.StatusOK, "ok") }
 
 // limited is an application with GET / behind a limiter.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/hooktest"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
@@ -28,7 +29,7 @@ func clientAddress(t *testing.T, a Adapter) {
 
 	for _, name := range []string{"X-Forwarded-For", "X-Real-IP", "Forwarded"} {
 		t.Run("nobody else is believed: "+name, func(t *testing.T) {
-			addr := a.Serve(t, limited(byKey(t, behindProxies(name), 5)))
+			addr := a.Serve(t, limited(hooktest.ByKey(t, behindProxies(name), 5)))
 			c := direct(t, addr)
 			want(t, count(8, func(i int) response {
 				value := fmt.Sprintf("6.6.6.%d", i)
@@ -70,7 +71,7 @@ func clientAddress(t *testing.T, a Adapter) {
 		}, 5},
 	} {
 		t.Run("behind a proxy: "+row.name, func(t *testing.T) {
-			addr := a.Serve(t, limited(byKey(t, behindProxies(row.header), 5)))
+			addr := a.Serve(t, limited(hooktest.ByKey(t, behindProxies(row.header), 5)))
 			c := proxied(t, addr)
 			passed := count(8, func(i int) response { return c.get("/", row.lines(i)...) })[http.StatusOK]
 			if passed != row.passed {
@@ -82,7 +83,7 @@ func clientAddress(t *testing.T, a Adapter) {
 	for _, name := range []string{"X-Forwarded-For", "Forwarded", "X-Real-IP"} {
 		t.Run("a trailer is not the proxy's: "+name, func(t *testing.T) {
 			addr := a.Serve(t, App{Routes: []Route{{
-				Method: http.MethodPost, Pattern: "/", Handler: ok, Limits: []Limit{{Checker: byKey(t, behindProxies(name), 3)}},
+				Method: http.MethodPost, Pattern: "/", Handler: ok, Limits: []Limit{{Checker: hooktest.ByKey(t, behindProxies(name), 3)}},
 			}}})
 			c := proxied(t, addr)
 			passed := count(6, func(i int) response {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/hooktest"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
@@ -40,7 +41,7 @@ func costs(t *testing.T, a Adapter) {
 	// 10.
 	weighing := func(t *testing.T) settled {
 		key := keyfuncs.Static("k")
-		return settled{limiter(t, core.Config{Name: "words", Rules: []core.Rule{
+		return settled{hooktest.Limiter(t, core.Config{Name: "words", Rules: []core.Rule{
 			{Name: "requests", Key: key, Limits: []core.Limit{core.PerHour(100)}},
 			{Name: "words", Key: key, Limits: []core.Limit{core.PerHour(1000)}, Cost: func(core.Request) (int64, error) { return 10, nil }},
 		}}), make(chan struct{}, 100)}
@@ -105,7 +106,7 @@ func costs(t *testing.T, a Adapter) {
 	}
 
 	t.Run("a limiter that only counts", func(t *testing.T) {
-		l := byKey(t, keyfuncs.Static("k"), 5)
+		l := hooktest.ByKey(t, keyfuncs.Static("k"), 5)
 		said := true
 		c := direct(t, a.Serve(t, App{Limits: []Limit{{Checker: l, Expose: true}}, Routes: []Route{{Method: http.MethodGet, Pattern: "/", Handler: func(c Context) error {
 			said = c.SetCost(3)
@@ -119,7 +120,7 @@ func costs(t *testing.T, a Adapter) {
 	t.Run("each limiter of a request is told", func(t *testing.T) {
 		first, second := weighing(t), weighing(t)
 		c := direct(t, a.Serve(t, App{
-			Limits: []Limit{{Checker: first}, {Checker: second}, {Checker: byKey(t, keyfuncs.Static("k"), 5), Expose: true}},
+			Limits: []Limit{{Checker: first}, {Checker: second}, {Checker: hooktest.ByKey(t, keyfuncs.Static("k"), 5), Expose: true}},
 			Routes: []Route{{Method: http.MethodGet, Pattern: "/", Handler: func(c Context) error {
 				say(t, c, 70)
 				return c.Respond(200, "ok")
@@ -159,7 +160,7 @@ func costs(t *testing.T, a Adapter) {
 
 	t.Run("a stream charges its own client", func(t *testing.T) {
 		key := keyfuncs.Header("Client")
-		l := limiter(t, core.Config{Name: "words", Rules: []core.Rule{{
+		l := hooktest.Limiter(t, core.Config{Name: "words", Rules: []core.Rule{{
 			Name: "words", Key: key, Limits: []core.Limit{core.PerHour(1000)}, Cost: func(core.Request) (int64, error) { return 10, nil },
 		}}})
 		s := settled{l, make(chan struct{}, 100)}
@@ -230,7 +231,7 @@ func costs(t *testing.T, a Adapter) {
 	})
 
 	t.Run("a handler denies a request", func(t *testing.T) {
-		l := limiter(t, core.Config{Name: "inner", Rules: []core.Rule{{Name: "inner", Limits: []core.Limit{core.PerMinute(2)}}}})
+		l := hooktest.Limiter(t, core.Config{Name: "inner", Rules: []core.Rule{{Name: "inner", Limits: []core.Limit{core.PerMinute(2)}}}})
 		c := direct(t, a.Serve(t, App{Routes: []Route{{Method: http.MethodGet, Pattern: "/", Handler: func(c Context) error {
 			d, err := l.Take(c.Context(), 1, core.Hit{Rule: "inner", Key: "k"})
 			if err != nil {

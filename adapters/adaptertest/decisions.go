@@ -16,7 +16,7 @@ import (
 // decisions tests which decision a handler reads.
 func decisions(t *testing.T, a Adapter) {
 	named := func(t *testing.T, name string, quota int64) Limit {
-		return Limit{Expose: true, Checker: limiter(t, core.Config{Name: name, Rules: []core.Rule{{Name: name, Key: keyfuncs.Header("Client"), Limits: []core.Limit{core.PerMinute(quota)}}}})}
+		return Limit{Expose: true, Checker: hooktest.Limiter(t, core.Config{Name: name, Rules: []core.Rule{{Name: name, Key: keyfuncs.Header("Client"), Limits: []core.Limit{core.PerMinute(quota)}}}})}
 	}
 	of := func(t *testing.T, quota int64) Limit { return named(t, "r", quota) }
 	// read returns the rule and the key of the decision that the handler reads.
@@ -32,7 +32,7 @@ func decisions(t *testing.T, a Adapter) {
 		l.Expose = false
 		return l
 	}
-	estimated := Limit{Checker: limiter(t, core.Config{Rules: []core.Rule{{
+	estimated := Limit{Checker: hooktest.Limiter(t, core.Config{Rules: []core.Rule{{
 		Name: "estimated", Key: keyfuncs.Header("Client"), Limits: []core.Limit{core.PerMinute(100)},
 		Cost: func(core.Request) (int64, error) { return 1, nil },
 	}}})}
@@ -149,7 +149,7 @@ func decisions(t *testing.T, a Adapter) {
 			client, found := a.Own(r, "Client")
 			seen <- fmt.Sprint(where, " ", client, " ", found)
 		}
-		l := limiter(t, core.Config{
+		l := hooktest.Limiter(t, core.Config{
 			Rules: []core.Rule{{
 				Name: "r", Limits: []core.Limit{core.PerMinute(1)},
 				Key:    keyfuncs.Func(func(r core.Request) (string, error) { see("key", r); return "", nil }),

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/floodgate-go/floodgate/internal/hooktest"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
@@ -18,7 +19,7 @@ func http2(t *testing.T, a Adapter) {
 		t.Skip("the framework has no HTTP/2")
 	}
 	t.Run("many streams of one connection", func(t *testing.T) {
-		addr := a.ServeHTTP2(t, limited(byKey(t, keyfuncs.ClientIP(), 100)))
+		addr := a.ServeHTTP2(t, limited(hooktest.ByKey(t, keyfuncs.ClientIP(), 100)))
 		client := newHTTP2Client(t)
 		get := func() (status, major int, err error) {
 			req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, "https://"+addr+"/", nil)
@@ -56,7 +57,7 @@ func http2(t *testing.T, a Adapter) {
 		var reached, left atomic.Uint64
 		begun := make(chan struct{})
 		first := sync.OnceFunc(func() { close(begun) })
-		l := byKey(t, keyfuncs.ClientIP(), 100)
+		l := hooktest.ByKey(t, keyfuncs.ClientIP(), 100)
 		addr := a.ServeHTTP2(t, App{Routes: []Route{{Method: http.MethodPost, Pattern: "/", Limits: []Limit{{Checker: l}}, Handler: func(c Context) error {
 			reached.Add(1)
 			first()

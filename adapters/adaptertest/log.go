@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/hooktest"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
@@ -111,7 +112,7 @@ func logged(t *testing.T, a Adapter) {
 	} {
 		t.Run(name+" of a peer that is not listed", func(t *testing.T) {
 			j := &journal{}
-			l := limiter(t, core.Config{Log: j.logger(), Rules: []core.Rule{{Name: "r", Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.PerMinute(5)}}}})
+			l := hooktest.Limiter(t, core.Config{Log: j.logger(), Rules: []core.Rule{{Name: "r", Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.PerMinute(5)}}}})
 			c := direct(t, a.Serve(t, limited(l)))
 			c.get("/")
 			for i := range 20 {
@@ -129,7 +130,7 @@ func logged(t *testing.T, a Adapter) {
 		}}
 	}
 	byRoute := func(t *testing.T, j *journal) *core.Limiter {
-		return limiter(t, core.Config{Log: j.logger(), Rules: []core.Rule{{Name: "r", Key: keyfuncs.Route(), Limits: []core.Limit{core.PerMinute(2)}}}})
+		return hooktest.Limiter(t, core.Config{Log: j.logger(), Rules: []core.Rule{{Name: "r", Key: keyfuncs.Route(), Limits: []core.Limit{core.PerMinute(2)}}}})
 	}
 
 	t.Run("keys by route before the router has matched", func(t *testing.T) {

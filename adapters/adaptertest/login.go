@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/hooktest"
 	"github.com/floodgate-go/floodgate/internal/usernames"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
@@ -19,7 +20,7 @@ import (
 // handler.
 func loginApp(t *testing.T, attempts *atomic.Int64) (App, *core.Limiter) {
 	ip := behindProxies("X-Forwarded-For")
-	l := limiter(t, core.Config{Rules: []core.Rule{
+	l := hooktest.Limiter(t, core.Config{Rules: []core.Rule{
 		{Name: "ip", Key: ip, Limits: []core.Limit{core.PerMinute(20)}},
 		{
 			Name: "ip-user", Key: keyfuncs.Join(ip, keyfuncs.PostField("username", keyfuncs.Normalize(usernames.Plain), keyfuncs.Normalize(usernames.Fold))),

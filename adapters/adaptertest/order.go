@@ -39,7 +39,7 @@ func order(t *testing.T, a Adapter) {
 		})
 
 		t.Run("a panic with recovery "+where, func(t *testing.T) {
-			w := hooktest.Watch()
+			w := hooktest.Watch(t)
 			app := App{Limits: []Limit{{Checker: w}}, Routes: []Route{
 				{Method: http.MethodGet, Pattern: "/", Handler: func(Context) error { panic("ordinary") }},
 			}}
@@ -54,7 +54,7 @@ func order(t *testing.T, a Adapter) {
 		})
 
 		t.Run("CORS "+where, func(t *testing.T) {
-			l := byKey(t, keyfuncs.ClientIP(), 2)
+			l := hooktest.ByKey(t, keyfuncs.ClientIP(), 2)
 			app := App{Limits: []Limit{{Checker: l}}, Routes: []Route{{Method: http.MethodGet, Pattern: "/", Handler: ok}}}
 			c := direct(t, a.Serve(t, place(app, CORS)))
 			want(t, count(20, func(int) response {

@@ -53,7 +53,7 @@ func outcomes(t *testing.T, a Adapter) {
 			if a.SendsAtOnce && row.replied != 0 {
 				row.status = row.replied
 			}
-			w := hooktest.Watch()
+			w := hooktest.Watch(t)
 			c := direct(t, a.Serve(t, App{Routes: []Route{{Method: http.MethodGet, Pattern: "/", Limits: []Limit{{Checker: w}}, Handler: row.handler}}}))
 			got := c.get("/").status
 			if row.status != 0 && got != row.status {
@@ -76,7 +76,7 @@ func outcomes(t *testing.T, a Adapter) {
 			if !row.recovered && !a.Panics {
 				t.Skip("the server ends with a panic that nobody recovers")
 			}
-			w := hooktest.Watch()
+			w := hooktest.Watch(t)
 			var outside []Middleware
 			if row.recovered {
 				outside = append(outside, Recovery)
@@ -100,7 +100,7 @@ func outcomes(t *testing.T, a Adapter) {
 
 	t.Run("errors that the application's error handler answers", func(t *testing.T) {
 		for name, err := range map[string]error{"": ErrWrongPassword, ", wrapped": fmt.Errorf("login: %w", ErrWrongPassword)} {
-			w := hooktest.Watch()
+			w := hooktest.Watch(t)
 			c := direct(t, a.Serve(t, App{AnswersErrors: true, Limits: []Limit{{Checker: w}}, Routes: []Route{
 				{Method: http.MethodGet, Pattern: "/", Handler: func(Context) error { return err }},
 			}}))
@@ -120,7 +120,7 @@ func outcomes(t *testing.T, a Adapter) {
 		// If it was the context of a query, the client is still there and gets 200. That is no
 		// success.
 		for _, err := range []error{fmt.Errorf("database: %w", context.Canceled), context.DeadlineExceeded} {
-			w := hooktest.Watch()
+			w := hooktest.Watch(t)
 			c := direct(t, a.Serve(t, App{AnswersErrors: true, Limits: []Limit{{Checker: w}}, Routes: []Route{
 				{Method: http.MethodGet, Pattern: "/", Handler: func(Context) error { return err }},
 			}}))
@@ -133,7 +133,7 @@ func outcomes(t *testing.T, a Adapter) {
 
 	t.Run("the outcome has the response's header", func(t *testing.T) {
 		location := make(chan string, 1)
-		l := limiter(t, core.Config{Rules: []core.Rule{{
+		l := hooktest.Limiter(t, core.Config{Rules: []core.Rule{{
 			Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(100)},
 			Counts: func(_ core.Request, o core.Outcome) bool {
 				location <- o.Header("Location")

@@ -43,7 +43,7 @@ func panics(t *testing.T, a Adapter) {
 		return "", nil
 	})
 	counts := new(reasons)
-	l := limiter(t, core.Config{
+	l := hooktest.Limiter(t, core.Config{
 		Rules:    []core.Rule{{Name: "r", Key: breaks, Limits: []core.Limit{core.PerMinute(2)}}},
 		Hooks:    hooktest.Funcs{OnDisallowedFunc: func(core.Request, core.Decision) core.Denial { panic("the hook's") }},
 		Observer: counts,

@@ -24,7 +24,7 @@ func pathValues(t *testing.T, a Adapter) {
 	}
 
 	t.Run("each value has its quota", func(t *testing.T) {
-		c := direct(t, a.Serve(t, on(byKey(t, keyfuncs.PathValue("id"), 2), ok)))
+		c := direct(t, a.Serve(t, on(hooktest.ByKey(t, keyfuncs.PathValue("id"), 2), ok)))
 		for _, tenant := range []string{"a", "b", "a-long-name"} {
 			want(t, count(3, func(int) response { return c.get("/tenants/" + tenant + "/items") }), 200, 2, 429, 1)
 		}
@@ -34,7 +34,7 @@ func pathValues(t *testing.T, a Adapter) {
 		var mu sync.Mutex
 		var keys, read []string
 		key := keyfuncs.PathValue("id")
-		l := byKey(t, func(dst []byte, r core.Request) ([]byte, error) {
+		l := hooktest.ByKey(t, func(dst []byte, r core.Request) ([]byte, error) {
 			k, err := key(dst, r)
 			mu.Lock()
 			defer mu.Unlock()
@@ -66,7 +66,7 @@ func pathValues(t *testing.T, a Adapter) {
 
 	t.Run("a route without the parameter has the empty key, and the log says it once", func(t *testing.T) {
 		j := &journal{}
-		l := limiter(t, core.Config{Log: j.logger(), Rules: []core.Rule{{Name: "r", Key: keyfuncs.PathValue("id"), Limits: []core.Limit{core.PerMinute(2)}}}})
+		l := hooktest.Limiter(t, core.Config{Log: j.logger(), Rules: []core.Rule{{Name: "r", Key: keyfuncs.PathValue("id"), Limits: []core.Limit{core.PerMinute(2)}}}})
 		c := direct(t, a.Serve(t, on(l, ok)))
 		want(t, count(3, func(int) response { return c.get("/plain") }), 200, 2, 429, 1)
 		want(t, count(2, func(int) response { return c.get("/tenants/a/items") }), 200, 2)
@@ -76,8 +76,8 @@ func pathValues(t *testing.T, a Adapter) {
 	})
 
 	t.Run("before the router there is no value", func(t *testing.T) {
-		app := on(byKey(t, keyfuncs.Static(""), 1000), ok)
-		app.Limits = []Limit{{Checker: limiter(t, core.Config{Name: "around", Log: (&journal{}).logger(), Rules: []core.Rule{{
+		app := on(hooktest.ByKey(t, keyfuncs.Static(""), 1000), ok)
+		app.Limits = []Limit{{Checker: hooktest.Limiter(t, core.Config{Name: "around", Log: (&journal{}).logger(), Rules: []core.Rule{{
 			Name: "r", Key: keyfuncs.PathValue("id"), Limits: []core.Limit{core.PerMinute(3)},
 		}}})}}
 		c := direct(t, a.Serve(t, app))
@@ -98,7 +98,7 @@ func pathValues(t *testing.T, a Adapter) {
 			kept = append(kept, d)
 			return core.DefaultHooks{}.OnDisallowed(r, d)
 		}}
-		l := limiter(t, core.Config{Hooks: hooks, Rules: []core.Rule{{Name: "r", Key: keyfuncs.PathValue("id"), Limits: []core.Limit{core.PerMinute(0)}}}})
+		l := hooktest.Limiter(t, core.Config{Hooks: hooks, Rules: []core.Rule{{Name: "r", Key: keyfuncs.PathValue("id"), Limits: []core.Limit{core.PerMinute(0)}}}})
 		c := direct(t, a.Serve(t, on(l, ok)))
 		for i := range 6 {
 			c.get(fmt.Sprintf("/tenants/t%d/items", i))

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/hooktest"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
@@ -33,7 +34,7 @@ func readBefore(t *testing.T, a Adapter) {
 				case m == ReadsPart && row.framing == chunked:
 					t.Skip("nothing says how long a chunked body was: limiter and handler read the same rest")
 				}
-				l := limiter(t, core.Config{Rules: []core.Rule{{
+				l := hooktest.Limiter(t, core.Config{Rules: []core.Rule{{
 					Name: "user", Limits: []core.Limit{core.PerMinute(2)}, Key: keyfuncs.PostField("username", keyfuncs.Strict(), keyfuncs.RequireValue()),
 				}}})
 				app := App{Outside: []Middleware{m}, Routes: []Route{{Method: http.MethodPost, Pattern: "/login", Limits: []Limit{{Checker: l}}, Handler: ok}}}

@@ -66,7 +66,7 @@ func responses(t *testing.T, a Adapter) {
 	}
 
 	t.Run("allowed and denied, to the byte", func(t *testing.T) {
-		c := serve(t, Limit{Checker: byKey(t, keyfuncs.Static(""), 1)})
+		c := serve(t, Limit{Checker: hooktest.ByKey(t, keyfuncs.Static(""), 1)})
 		check(t, c.get("/"), 200, "ok", "Content-Type: text/plain", `Ratelimit: "r";r=0;t=60`, `Ratelimit-Policy: "r";q=1;w=60`)
 		check(t, c.get("/", "Accept", "text/html"), 429,
 			`{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Request cannot be satisfied as assigned quota has been exceeded","status":429,"detail":"Try again in 60 s.","violated-policies":["r"]}`,
@@ -76,7 +76,7 @@ func responses(t *testing.T, a Adapter) {
 	})
 
 	t.Run("other headers", func(t *testing.T) {
-		l := limiter(t, core.Config{
+		l := hooktest.Limiter(t, core.Config{
 			Headers: core.HeadersDraft03 | core.HeadersXMillis,
 			Rules:   []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{{Quota: 1, Window: core.MinWindow * 1500, Algorithm: core.FixedWindow}}}},
 		})
@@ -91,13 +91,13 @@ func responses(t *testing.T, a Adapter) {
 	})
 
 	t.Run("no headers", func(t *testing.T) {
-		l := limiter(t, core.Config{Headers: core.HeadersOff, Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(1)}}}})
+		l := hooktest.Limiter(t, core.Config{Headers: core.HeadersOff, Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(1)}}}})
 		check(t, serve(t, Limit{Checker: l}).get("/"), 200, "ok", "Content-Type: text/plain")
 	})
 
 	t.Run("two limiters", func(t *testing.T) {
-		first := limiter(t, core.Config{Rules: []core.Rule{{Name: "a", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(5)}}}})
-		second := limiter(t, core.Config{Rules: []core.Rule{{Name: "b", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(1)}}}})
+		first := hooktest.Limiter(t, core.Config{Rules: []core.Rule{{Name: "a", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(5)}}}})
+		second := hooktest.Limiter(t, core.Config{Rules: []core.Rule{{Name: "b", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(1)}}}})
 		c := serve(t, Limit{Checker: first}, Limit{Checker: second})
 		check(t, c.get("/"), 200, "ok", "Content-Type: text/plain",
 			`Ratelimit: "a";r=4;t=60`, `Ratelimit: "b";r=0;t=60`, `Ratelimit-Policy: "a";q=5;w=60`, `Ratelimit-Policy: "b";q=1;w=60`)
@@ -108,7 +108,7 @@ func responses(t *testing.T, a Adapter) {
 	})
 
 	t.Run("a denial shows nothing of the client", func(t *testing.T) {
-		l := limiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: keyfuncs.Query("user"), Limits: []core.Limit{core.PerMinute(0)}}}})
+		l := hooktest.Limiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: keyfuncs.Query("user"), Limits: []core.Limit{core.PerMinute(0)}}}})
 		got := serve(t, Limit{Checker: l}).get("/?user=alice")
 		for name, values := range got.header {
 			got.body += name + strings.Join(values, " ")
@@ -119,7 +119,7 @@ func responses(t *testing.T, a Adapter) {
 	})
 
 	t.Run("responses without a body", func(t *testing.T) {
-		l := byKey(t, keyfuncs.Static(""), 5)
+		l := hooktest.ByKey(t, keyfuncs.Static(""), 5)
 		for status, handler := range map[int]Handler{
 			http.StatusNoContent:   func(c Context) error { return c.Respond(http.StatusNoContent, "") },
 			http.StatusNotModified: func(c Context) error { return c.Respond(http.StatusNotModified, "") },
@@ -133,7 +133,7 @@ func responses(t *testing.T, a Adapter) {
 
 	t.Run("what an application sets for every response is not doubled in a denied one", func(t *testing.T) {
 		for _, by := range []Limit{{}, {Denied: "teapot"}} {
-			by.Checker = byKey(t, keyfuncs.Static(""), 1)
+			by.Checker = hooktest.ByKey(t, keyfuncs.Static(""), 1)
 			c := direct(t, a.Serve(t, App{Outside: []Middleware{Headers}, Routes: []Route{{Method: http.MethodGet, Pattern: "/", Limits: []Limit{by}, Handler: handler}}}))
 			c.get("/")
 			got := c.get("/")
@@ -149,7 +149,7 @@ func responses(t *testing.T, a Adapter) {
 			den.Header = append(den.Header, core.Header{Name: "retry-after", Value: "7"}, core.Header{Name: "CACHE-CONTROL", Value: "private"})
 			return den
 		}}
-		l := limiter(t, core.Config{Hooks: hooks, Headers: core.HeadersOff, Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(0)}}}})
+		l := hooktest.Limiter(t, core.Config{Hooks: hooks, Headers: core.HeadersOff, Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(0)}}}})
 		got := serve(t, Limit{Checker: l}).get("/")
 		if retry, cache := got.header.Values("Retry-After"), got.header.Values("Cache-Control"); !slices.Equal(retry, []string{"7"}) || !slices.Equal(cache, []string{"private"}) {
 			t.Errorf("Retry-After %q, Cache-Control %q", retry, cache)
@@ -158,14 +158,14 @@ func responses(t *testing.T, a Adapter) {
 
 	t.Run("a bad request", func(t *testing.T) {
 		key := keyfuncs.Func(func(core.Request) (string, error) { return "", core.ErrBadRequest })
-		check(t, serve(t, Limit{Checker: byKey(t, key, 1)}).get("/"), 400,
+		check(t, serve(t, Limit{Checker: hooktest.ByKey(t, key, 1)}).get("/"), 400,
 			`{"type":"about:blank","title":"Bad Request","status":400,"detail":"The request cannot be understood."}`,
 			"Cache-Control: no-store", problem)
 	})
 
 	t.Run("a store that fails", func(t *testing.T) {
 		store := brokenStore{core.Must(core.NewMemory(core.MemoryConfig{}))}
-		l := limiter(t, core.Config{Name: "l", Store: store, Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(1)}}}})
+		l := hooktest.Limiter(t, core.Config{Name: "l", Store: store, Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(1)}}}})
 		check(t, serve(t, Limit{Checker: l}).get("/"), 503,
 			`{"type":"about:blank","title":"Service Unavailable","status":503,"detail":"The request cannot be processed right now. Try again later."}`,
 			"Cache-Control: no-store", problem, "Retry-After: 1")
@@ -184,7 +184,7 @@ func responses(t *testing.T, a Adapter) {
 		t.Run("a hook's denial: "+row.name, func(t *testing.T) {
 			row.denial.Header = []core.Header{{Name: "x-denied", Value: "yes"}, {Name: "Content-Type", Value: "text/x"}}
 			hooks := hooktest.Funcs{OnDisallowedFunc: func(core.Request, core.Decision) core.Denial { return row.denial }}
-			l := limiter(t, core.Config{Hooks: hooks, Headers: core.HeadersOff, Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(0)}}}})
+			l := hooktest.Limiter(t, core.Config{Hooks: hooks, Headers: core.HeadersOff, Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(0)}}}})
 			check(t, serve(t, Limit{Checker: l}).get("/"), row.status, string(row.denial.Body), "Cache-Control: no-store", "Content-Type: text/x", "X-Denied: yes")
 		})
 	}
@@ -195,7 +195,7 @@ func responses(t *testing.T, a Adapter) {
 			calls++
 			return core.DefaultHooks{}.OnDisallowed(r, d)
 		}}
-		l := limiter(t, core.Config{Hooks: hooks, Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(0)}}}})
+		l := hooktest.Limiter(t, core.Config{Hooks: hooks, Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(0)}}}})
 		got := serve(t, Limit{Checker: l, Denied: "teapot"}).get("/")
 		if got.status != http.StatusTeapot || got.body != "teapot" || got.header.Get("Ratelimit") == "" || calls != 1 {
 			t.Errorf("status %d, body %q, header %v, hook called %d times", got.status, got.body, got.header, calls)
@@ -206,7 +206,7 @@ func responses(t *testing.T, a Adapter) {
 		if !a.ReturnsErrors {
 			return
 		}
-		got = serve(t, Limit{Checker: byKey(t, keyfuncs.Static(""), 0), DeniedError: true}).get("/")
+		got = serve(t, Limit{Checker: hooktest.ByKey(t, keyfuncs.Static(""), 0), DeniedError: true}).get("/")
 		if got.status != http.StatusTeapot || got.header.Get("Ratelimit") == "" {
 			t.Errorf("an error of the handler: status %d, header %v", got.status, got.header)
 		}

@@ -14,7 +14,7 @@ import (
 
 func routes(t *testing.T, a Adapter) {
 	t.Run("all paths of a route share a quota", func(t *testing.T) {
-		app := App{Routes: []Route{{Method: http.MethodGet, Pattern: "/login", Limits: []Limit{{Checker: byKey(t, keyfuncs.Route(), 2)}}, Handler: ok}}}
+		app := App{Routes: []Route{{Method: http.MethodGet, Pattern: "/login", Limits: []Limit{{Checker: hooktest.ByKey(t, keyfuncs.Route(), 2)}}, Handler: ok}}}
 		c := direct(t, a.Serve(t, app))
 		passed := 0
 		for _, target := range []string{
@@ -30,14 +30,14 @@ func routes(t *testing.T, a Adapter) {
 	})
 
 	t.Run("unknown paths are limited where the limiter stands before the router", func(t *testing.T) {
-		app := limited(byKey(t, keyfuncs.Static(""), 1000))
-		app.Limits = []Limit{{Checker: byKey(t, keyfuncs.ClientIP(), 5)}}
+		app := limited(hooktest.ByKey(t, keyfuncs.Static(""), 1000))
+		app.Limits = []Limit{{Checker: hooktest.ByKey(t, keyfuncs.ClientIP(), 5)}}
 		c := direct(t, a.Serve(t, app))
 		want(t, count(8, func(i int) response { return c.get(fmt.Sprintf("/x%d", i)) }), 404, 5, 429, 3)
 	})
 
 	t.Run("every method is limited", func(t *testing.T) {
-		app := App{Limits: []Limit{{Checker: byKey(t, keyfuncs.Static(""), 1)}}}
+		app := App{Limits: []Limit{{Checker: hooktest.ByKey(t, keyfuncs.Static(""), 1)}}}
 		c := direct(t, a.Serve(t, app))
 		c.do("PROPFIND", "/", "")
 		for _, method := range []string{"PROPFIND", "REPORT", "DELETE", "OPTIONS", "GET", "HEAD"} {
@@ -48,7 +48,7 @@ func routes(t *testing.T, a Adapter) {
 	})
 
 	t.Run("methods that are no methods are limited", func(t *testing.T) {
-		l := byKey(t, keyfuncs.Static(""), 0)
+		l := hooktest.ByKey(t, keyfuncs.Static(""), 0)
 		c := direct(t, a.Serve(t, App{Limits: []Limit{{Checker: l}}}))
 		for _, method := range []string{"post", "QUERY", "PROPFIND"} {
 			before := l.Stats().Denied
@@ -61,7 +61,7 @@ func routes(t *testing.T, a Adapter) {
 
 	t.Run("what is skipped is decided by the route that is matched", func(t *testing.T) {
 		hooks := hooktest.Funcs{ShouldLimitFunc: func(r core.Request) bool { return !strings.HasSuffix(r.Route(), "/health") }}
-		l := limiter(t, core.Config{Hooks: hooks, Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(0)}}}})
+		l := hooktest.Limiter(t, core.Config{Hooks: hooks, Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(0)}}}})
 		c := direct(t, a.Serve(t, App{Routes: []Route{
 			{Method: http.MethodGet, Pattern: "/health", Limits: []Limit{{Checker: l}}, Handler: ok},
 			{Method: http.MethodGet, Pattern: "/login", Limits: []Limit{{Checker: l}}, Handler: ok},
@@ -78,7 +78,7 @@ func routes(t *testing.T, a Adapter) {
 	})
 
 	t.Run("preflights are not counted, plain OPTIONS is", func(t *testing.T) {
-		l := byKey(t, keyfuncs.ClientIP(), 2)
+		l := hooktest.ByKey(t, keyfuncs.ClientIP(), 2)
 		c := direct(t, a.Serve(t, App{
 			Limits: []Limit{{Checker: l}},
 			Routes: []Route{{Method: http.MethodOptions, Pattern: "/api", Handler: ok}, {Method: http.MethodGet, Pattern: "/api", Handler: ok}},
@@ -92,7 +92,7 @@ func routes(t *testing.T, a Adapter) {
 	t.Run("the route is the framework's pattern", func(t *testing.T) {
 		var mu sync.Mutex
 		var seen []string
-		l := byKey(t, keyfuncs.Func(func(r core.Request) (string, error) {
+		l := hooktest.ByKey(t, keyfuncs.Func(func(r core.Request) (string, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			seen = append(seen, r.Method()+" "+r.Path()+" "+r.Route())
@@ -110,7 +110,7 @@ func routes(t *testing.T, a Adapter) {
 	t.Run("a request reads alike", func(t *testing.T) {
 		var mu sync.Mutex
 		seen := ""
-		l := byKey(t, keyfuncs.Func(func(r core.Request) (string, error) {
+		l := hooktest.ByKey(t, keyfuncs.Func(func(r core.Request) (string, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			text := func(v string, found bool) string { return fmt.Sprintf("%q %v", v, found) }
@@ -135,7 +135,7 @@ func routes(t *testing.T, a Adapter) {
 	})
 
 	t.Run("the host of a target in the absolute form", func(t *testing.T) {
-		c := direct(t, a.Serve(t, limited(byKey(t, keyfuncs.Header("Host"), 2))))
+		c := direct(t, a.Serve(t, limited(hooktest.ByKey(t, keyfuncs.Header("Host"), 2))))
 		passed := 0
 		for i := range 6 {
 			if c.raw(fmt.Sprintf("GET http://tenant.example/ HTTP/1.1\r\nHost: h%d.example\r\nConnection: close\r\n\r\n", i)) == http.StatusOK {
@@ -148,7 +148,7 @@ func routes(t *testing.T, a Adapter) {
 	})
 
 	t.Run("the user of an earlier middleware", func(t *testing.T) {
-		app := limited(byKey(t, keyfuncs.UserValue(UserKey), 1))
+		app := limited(hooktest.ByKey(t, keyfuncs.UserValue(UserKey), 1))
 		app.User = "alice"
 		c := direct(t, a.Serve(t, app))
 		want(t, count(3, func(int) response { return c.get("/") }), 200, 1, 429, 2)
@@ -174,7 +174,7 @@ func routes(t *testing.T, a Adapter) {
 				kept = append(kept, d)
 				return core.DefaultHooks{}.OnDisallowed(r, d)
 			}}
-			l := limiter(t, core.Config{Hooks: hooks, Rules: []core.Rule{{Name: "r", Key: key, Limits: []core.Limit{core.PerMinute(0)}}}})
+			l := hooktest.Limiter(t, core.Config{Hooks: hooks, Rules: []core.Rule{{Name: "r", Key: key, Limits: []core.Limit{core.PerMinute(0)}}}})
 			c := proxied(t, a.Serve(t, App{Routes: []Route{{Method: http.MethodPost, Pattern: "/", Limits: []Limit{{Checker: l}}, Handler: ok}}}))
 			values := []string{"1.1.1.1", "2.2.2.2", "3.3.3.3", "4.4.4.4", "5.5.5.5", "6.6.6.6"}
 			for _, v := range values {

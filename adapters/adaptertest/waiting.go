@@ -15,7 +15,7 @@ import (
 // waiting tests that requests wait for their turn if the limiter lets them.
 func waiting(t *testing.T, a Adapter) {
 	t.Run("a request over the limit waits", func(t *testing.T) {
-		l := limiter(t, core.Config{Store: core.Must(core.NewMemory(core.MemoryConfig{})), MaxWait: time.Minute, Rules: []core.Rule{{
+		l := hooktest.Limiter(t, core.Config{Store: core.Must(core.NewMemory(core.MemoryConfig{})), MaxWait: time.Minute, Rules: []core.Rule{{
 			Name: "r", Key: keyfuncs.Static("k"), Limits: []core.Limit{{Quota: 1, Window: 100 * time.Millisecond, Algorithm: core.FixedWindow}},
 		}}})
 		var waited time.Duration
@@ -40,7 +40,7 @@ func waiting(t *testing.T, a Adapter) {
 		}
 		for _, protocol := range []string{"HTTP/1", "HTTP/2"} {
 			begun, denied := make(chan struct{}, 1), make(chan core.Decision, 1)
-			l := limiter(t, core.Config{MaxWait: 2 * time.Hour, Rules: []core.Rule{{
+			l := hooktest.Limiter(t, core.Config{MaxWait: 2 * time.Hour, Rules: []core.Rule{{
 				Name: "r", Limits: []core.Limit{core.PerHour(1)},
 				Key: func(dst []byte, _ core.Request) ([]byte, error) {
 					begun <- struct{}{}

@@ -18,7 +18,7 @@ func writers(t *testing.T, a Adapter) {
 		if !a.Flushes {
 			t.Skip("a handler cannot send a part of a response")
 		}
-		w := hooktest.Watch()
+		w := hooktest.Watch(t)
 		parts := make(chan string)
 		addr := a.Serve(t, App{Routes: []Route{{Method: http.MethodGet, Pattern: "/", Limits: []Limit{{Checker: w}}, Handler: func(c Context) error {
 			c.SetHeader("Content-Type", "text/event-stream")
@@ -56,7 +56,7 @@ func writers(t *testing.T, a Adapter) {
 		if a.ServeHTTP2 == nil {
 			t.Skip("the framework is not one of net/http")
 		}
-		c := direct(t, a.Serve(t, App{Routes: []Route{{Method: http.MethodGet, Pattern: "/", Limits: []Limit{{Checker: hooktest.Watch()}}, Handler: func(c Context) error {
+		c := direct(t, a.Serve(t, App{Routes: []Route{{Method: http.MethodGet, Pattern: "/", Limits: []Limit{{Checker: hooktest.Watch(t)}}, Handler: func(c Context) error {
 			w := http.NewResponseController(c.(interface{ Writer() http.ResponseWriter }).Writer())
 			if err := errors.Join(w.SetWriteDeadline(time.Now().Add(timeout)), w.SetReadDeadline(time.Now().Add(timeout)), w.EnableFullDuplex()); err != nil {
 				t.Error(err)
@@ -69,7 +69,7 @@ func writers(t *testing.T, a Adapter) {
 		if !a.Hijacks {
 			t.Skip("a handler cannot take over the connection")
 		}
-		w := hooktest.Watch()
+		w := hooktest.Watch(t)
 		addr := a.Serve(t, App{Routes: []Route{{Method: http.MethodGet, Pattern: "/", Limits: []Limit{{Checker: w}}, Handler: func(c Context) error {
 			return c.Hijack("HTTP/1.1 101 Switching Protocols\r\nUpgrade: echo\r\nConnection: Upgrade\r\n\r\nhello", nil)
 		}}}})

@@ -123,7 +123,7 @@ func TestADeniedCallInHTTP(t *testing.T) {
 
 // A response 304 is a success.
 func TestNotModified(t *testing.T) {
-	w := hooktest.Watch()
+	w := hooktest.Watch(t)
 	url := urlOf(t, echo{handle: func(context.Context, string) error { return connect.NewNotModifiedError(nil) }}, connectlimit.Interceptor(w))
 	client := textsconnect.NewTextsClient(http.DefaultClient, url, connect.WithHTTPGet())
 	_, err := client.Once(context.Background(), connect.NewRequest(&texts.Text{}))
@@ -171,7 +171,7 @@ func (kinds) Up(_ context.Context, stream *connect.ClientStream[texts.Text]) (*c
 
 // A rule sees the header that the handler has set in its response.
 func TestAnOutcomeHasTheHeaderOfTheResponse(t *testing.T) {
-	w := hooktest.Watch()
+	w := hooktest.Watch(t)
 	client := clientOf(urlOf(t, kinds{}, connectlimit.Interceptor(w)))
 	_, once := client.Once(t.Context(), connect.NewRequest(&texts.Text{}))
 	_, up := client.Up(t.Context()).CloseAndReceive()
@@ -196,7 +196,7 @@ var forever = make(chan struct{})
 // leaves nothing behind on its context, which may last as long as the process: TestMain would
 // find it.
 func TestTheEndOfAClientsStream(t *testing.T) {
-	w := hooktest.Watch()
+	w := hooktest.Watch(t)
 	client := clientOf(urlOf(t, &service{handler: func(c rpctest.Call) error { return c.Send("one") }}), connectlimit.Interceptor(w))
 	for toTheEnd, want := range map[bool]core.Outcome{true: {Status: 200}, false: {Status: core.StatusCanceled, Canceled: true}} {
 		stream, err := client.Down(lasting{context.Background()}, connect.NewRequest(&texts.Text{}))
@@ -242,7 +242,7 @@ func (answerless) WrapUnary(connect.UnaryFunc) connect.UnaryFunc {
 
 // A call without an answer is Connect's to report: it is no panic of the limiter.
 func TestACallWithoutAnAnswer(t *testing.T) {
-	w := hooktest.Watch()
+	w := hooktest.Watch(t)
 	if _, err := clientOf("http://example.test", connectlimit.Interceptor(w), answerless{}).Once(context.Background(), connect.NewRequest(&texts.Text{})); connect.CodeOf(err) != connect.CodeInternal {
 		t.Errorf("the error is %v", err)
 	}

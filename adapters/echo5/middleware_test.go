@@ -41,7 +41,7 @@ func TestTheStatusCountsWhicheverWriterTheHandlerWritesTo(t *testing.T) {
 		"a wrapped writer": wrapped(func(w http.ResponseWriter) { w.WriteHeader(http.StatusUnauthorized) }),
 	} {
 		for kind, outside := range map[string]echo.MiddlewareFunc{"": first(func(*echo.Context) {}), ", in Gzip": middleware.Gzip()} {
-			watched := hooktest.Watch()
+			watched := hooktest.Watch(t)
 			e := newEcho()
 			e.Use(outside)
 			e.POST("/login", write, echo5limit.Middleware(watched))
@@ -71,7 +71,7 @@ func TestTheStatusOfAHEADThatTheHandlerOfGETAnswers(t *testing.T) {
 		"an error": {func(*echo.Context) error { return echo.ErrUnauthorized }, http.StatusUnauthorized},
 		"nothing":  {func(*echo.Context) error { return nil }, http.StatusOK},
 	} {
-		watched := hooktest.Watch()
+		watched := hooktest.Watch(t)
 		e := echo.NewWithConfig(echo.Config{Router: echo.NewRouter(echo.RouterConfig{AutoHandleHEAD: true})})
 		e.GET("/api", row.handler, echo5limit.Middleware(watched))
 		w := httptest.NewRecorder()
@@ -92,7 +92,7 @@ func TestTheStatusOfAHEADThatTheHandlerOfGETAnswers(t *testing.T) {
 
 // A test of a handler makes such a context.
 func TestAContextWithoutAnApplicationIsServed(t *testing.T) {
-	watched := hooktest.Watch()
+	watched := hooktest.Watch(t)
 	w := httptest.NewRecorder()
 	c := echo.NewContext(httptest.NewRequest(http.MethodGet, "/", http.NoBody), w)
 	err := echo5limit.Middleware(watched)(func(*echo.Context) error { return echo.ErrUnauthorized })(c)
@@ -110,7 +110,7 @@ func TestTheResponseIsRestoredForMiddlewaresBeforeTheLimiter(t *testing.T) {
 		"an error":   func(*echo.Context) error { return echo.ErrUnauthorized },
 		"a panic":    func(*echo.Context) error { panic("the handler's") },
 	} {
-		watched := hooktest.Watch()
+		watched := hooktest.Watch(t)
 		seen := false
 		e := newEcho()
 		e.Use(func(next echo.HandlerFunc) echo.HandlerFunc {

@@ -98,7 +98,7 @@ func TestAnApplicationWithAContextOfItsOwn(t *testing.T) {
 // Fiber v3 runs the middlewares of Use for a request that it cannot read. The package comment
 // describes this.
 func TestAMiddlewareOfUseCountsAMalformedRequest(t *testing.T) {
-	w := hooktest.Watch()
+	w := hooktest.Watch(t)
 	app := fiber.New(fiber.Config{ReadBufferSize: 1000})
 	app.Use(fiber3limit.PerIP(0, time.Minute))
 	counting := fiber.New(fiber.Config{ReadBufferSize: 1000})
@@ -137,7 +137,7 @@ func TestAConnectionThatTheHandlerDropsCountsAsCanceled(t *testing.T) {
 		"an error of Drop": {func(c fiber.Ctx) error { _ = c.Drop(); return c.Drop() }, http.StatusInternalServerError},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := hooktest.Watch()
+			w := hooktest.Watch(t)
 			app := fiber.New()
 			app.Get("/", fiber3limit.Middleware(w), row.handler)
 			if resp, err := http.Get("http://" + listen(t, app) + "/"); err == nil {
@@ -153,7 +153,7 @@ func TestAConnectionThatTheHandlerDropsCountsAsCanceled(t *testing.T) {
 // Fiber's middleware for timeouts answers while the handler still runs. The limiter learns
 // the answer, and the handler keeps its decision.
 func TestAHandlerThatRunsOnAfterATimeoutKeepsItsDecision(t *testing.T) {
-	w := hooktest.Watch()
+	w := hooktest.Watch(t)
 	release, read := make(chan struct{}), make(chan string, 1)
 	app := fiber.New()
 	app.Get("/", fiber3limit.Middleware(w, fiber3limit.ExposeDecision()), timeout.New(func(c fiber.Ctx) error {

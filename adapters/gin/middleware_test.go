@@ -52,7 +52,7 @@ func TestTheOutcomeHasTheFirstStatusThatWasSent(t *testing.T) {
 		"the client leaves, then a redirect":            {func(c *gin.Context, goes func()) { goes(); c.Redirect(http.StatusFound, "/home") }, core.StatusCanceled},
 		"the client leaves, then http.TimeoutHandler":   {func(c *gin.Context, goes func()) { goes(); timeout(c) }, core.StatusCanceled},
 	} {
-		watched := hooktest.Watch()
+		watched := hooktest.Watch(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		app := gin.New()
 		app.POST("/", ginlimit.Middleware(watched), func(c *gin.Context) { row.do(c, cancel) })
@@ -106,7 +106,7 @@ func TestAnErrorThatAnotherMiddlewareAnswersIsNoSuccess(t *testing.T) {
 		"nothing":                             {func(*gin.Context) {}, 200},
 		"a status":                            {func(c *gin.Context) { c.Status(http.StatusNoContent) }, 204},
 	} {
-		watched := hooktest.Watch()
+		watched := hooktest.Watch(t)
 		e := gin.New()
 		e.Use(func(c *gin.Context) { _ = c.Error(errors.New("of before")); c.Next() }, answerErrors)
 		e.GET("/", ginlimit.Middleware(watched), row.handler)
@@ -120,7 +120,7 @@ func TestAnErrorThatAnotherMiddlewareAnswersIsNoSuccess(t *testing.T) {
 
 // After the request, the context has the writer that it had before the limiter, also if the handler panics.
 func TestTheWriterIsRestored(t *testing.T) {
-	watched := hooktest.Watch()
+	watched := hooktest.Watch(t)
 	restored := 0
 	e := gin.New()
 	e.Use(func(g *gin.Context) {

@@ -1,4 +1,4 @@
-// Package hooktest makes hooks of functions, for tests.
+// Package hooktest makes hooks of functions and limiters for tests.
 package hooktest
 
 import "github.com/floodgate-go/floodgate/core"

@@ -7,27 +7,46 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// Watched is a limiter that allows 100 requests at a moment that never ends. It tells the
-// outcome of each, and gives its hit back.
+// Frozen is a clock that stands still, for windows that do not end meanwhile.
+func Frozen() time.Time { return time.Unix(1_764_000_000, 0) }
+
+// Limiter makes a limiter whose clock stands still, unless it has a store.
+func Limiter(t testing.TB, c core.Config) *core.Limiter {
+	t.Helper()
+	if c.Store == nil {
+		c.Store = core.Must(core.NewMemory(core.MemoryConfig{Clock: Frozen}))
+	}
+	l, err := core.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// ByKey makes a limiter with one rule of n requests a minute.
+func ByKey(t testing.TB, key core.KeyFunc, n int64) *core.Limiter {
+	t.Helper()
+	return Limiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: key, Limits: []core.Limit{core.PerMinute(n)}}}})
+}
+
+// Watched is a limiter of 100 requests that tells the outcome of each, and gives its hit back.
 type Watched struct {
 	*core.Limiter
 	Outcomes chan core.Outcome
 }
 
 // Watch makes a Watched.
-func Watch() *Watched {
+func Watch(t testing.TB) *Watched {
+	t.Helper()
 	w := &Watched{Outcomes: make(chan core.Outcome, 100)}
-	w.Limiter = core.Must(core.New(core.Config{
-		Store: core.Must(core.NewMemory(core.MemoryConfig{Clock: func() time.Time { return time.Unix(1_764_000_000, 0) }})),
-		Rules: []core.Rule{{
-			Name: "r", Limits: []core.Limit{core.PerMinute(100)},
-			Key: func(dst []byte, _ core.Request) ([]byte, error) { return dst, nil },
-			Counts: func(_ core.Request, o core.Outcome) bool {
-				w.Outcomes <- o
-				return false
-			},
-		}},
-	}))
+	w.Limiter = Limiter(t, core.Config{Rules: []core.Rule{{
+		Name: "r", Limits: []core.Limit{core.PerMinute(100)},
+		Key: func(dst []byte, _ core.Request) ([]byte, error) { return dst, nil },
+		Counts: func(_ core.Request, o core.Outcome) bool {
+			w.Outcomes <- o
+			return false
+		},
+	}}})
 	return w
 }
 

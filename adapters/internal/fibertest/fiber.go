@@ -119,11 +119,6 @@ func serve(t *testing.T, f Fiber, app App) (addr string) {
 	return l.Addr().String()
 }
 
-// limiter makes a limiter of quota requests a minute.
-func limiter(key core.KeyFunc, quota int64) *core.Limiter {
-	return core.Must(core.New(core.Config{Name: "fiber", Rules: []core.Rule{{Name: "r", Key: key, Limits: []core.Limit{core.PerMinute(quota)}}}}))
-}
-
 const formType = "application/x-www-form-urlencoded"
 
 // get asks an application for / and returns the response, "0" if there is none.

@@ -77,7 +77,7 @@ func endsOfAContext(t *testing.T, f Fiber) {
 		}, core.StatusCanceled},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			w := hooktest.Watch()
+			w := hooktest.Watch(t)
 			get(t, serve(t, f, App{Before: row.before, Limiter: w, Handler: row.handler}))
 			if o := w.Next(t); o.Status != row.status || o.Canceled != (row.status == core.StatusCanceled) {
 				t.Errorf("the limiter learnt %+v, want status %d", o, row.status)
@@ -92,7 +92,7 @@ func shutdown(t *testing.T, f Fiber) {
 		write  func(c Ctx) error
 		status int
 	}{"nothing written": {nothing, core.StatusCanceled}, "a success": {answers(http.StatusOK, "welcome"), http.StatusOK}} {
-		w := hooktest.Watch()
+		w := hooktest.Watch(t)
 		entered := make(chan struct{})
 		s := f.New(App{Limiter: w, Handler: func(c Ctx) error {
 			close(entered)
@@ -121,7 +121,7 @@ func shutdown(t *testing.T, f Fiber) {
 
 // Unit tests of handlers use contexts that no server has made.
 func withoutAServer(t *testing.T, f Fiber) {
-	w := hooktest.Watch()
+	w := hooktest.Watch(t)
 	Program(f.New(App{Path: "/api", Limiter: w, Handler: nothing}).Handler())()
 	if o := w.Next(t); o.Status != http.StatusOK || o.Canceled {
 		t.Errorf("the limiter learnt %+v", o)
@@ -130,7 +130,7 @@ func withoutAServer(t *testing.T, f Fiber) {
 
 // A handler that closes the connection without a response has not logged anybody in.
 func closedConnection(t *testing.T, f Fiber) {
-	w := hooktest.Watch()
+	w := hooktest.Watch(t)
 	get(t, serve(t, f, App{Limiter: w, Handler: func(c Ctx) error { return c.RequestCtx().Conn().Close() }}))
 	if o := w.Next(t); o.Status != core.StatusCanceled || !o.Canceled {
 		t.Errorf("the limiter learnt %+v", o)
@@ -173,7 +173,7 @@ func failingErrorHandler(t *testing.T, f Fiber) {
 		"after a success":       {func(c Ctx, err error) error { return errors.Join(answers(200, "welcome")(c), err) }, 500, "welcome"},
 		"and one that does not": {func(c Ctx, _ error) error { return answers(401, "no")(c) }, 401, "no"},
 	} {
-		w := hooktest.Watch()
+		w := hooktest.Watch(t)
 		for _, by := range []core.Checker{nil, w} {
 			status, body := get(t, serve(t, f, App{ErrorHandler: row.answer, Limiter: by, Handler: func(Ctx) error { return errors.New("wrong password") }}))
 			if status != row.status || body != row.body {
@@ -188,7 +188,7 @@ func failingErrorHandler(t *testing.T, f Fiber) {
 
 // The panic keeps its value.
 func panics(t *testing.T, f Fiber) {
-	w := hooktest.Watch()
+	w := hooktest.Watch(t)
 	request := Program(f.New(App{Path: "/api", Limiter: w, Handler: func(c Ctx) error {
 		_ = answers(http.StatusOK, "welcome")(c)
 		panic("the handler's")
@@ -213,7 +213,7 @@ func panics(t *testing.T, f Fiber) {
 // forms itself, the body is as it was received, and a key function reads it.
 func boundaryInAPart(t *testing.T, f Fiber) {
 	for keeps, want := range map[bool]string{true: "[200 429 200]", false: "[400 400 400]"} {
-		conn, r := dialed(t, serve(t, f, App{KeepsForms: keeps, Limiter: limiter(keyfuncs.PostField("username"), 1), Handler: nothing}))
+		conn, r := dialed(t, serve(t, f, App{KeepsForms: keeps, Limiter: hooktest.ByKey(t, keyfuncs.PostField("username"), 1), Handler: nothing}))
 		var got []int
 		for _, name := range []string{"alice", "alice", "bob"} {
 			status, _ := exchanges(t, conn, r, post("/", "multipart/form-data; boundary=XX",

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/hooktest"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
@@ -20,12 +21,12 @@ func echo(c Ctx) error {
 // streaming serves an application that takes bodies of at most 100 kB and echoes them. The limiter
 // reads the body of every request.
 func streaming(t *testing.T, f Fiber) string {
-	return serve(t, f, App{Streams: true, BodyLimit: 100_000, Limiter: limiter(keyfuncs.PostField("username"), core.MaxQuota), Handler: echo})
+	return serve(t, f, App{Streams: true, BodyLimit: 100_000, Limiter: hooktest.ByKey(t, keyfuncs.PostField("username"), core.MaxQuota), Handler: echo})
 }
 
 // The body does not reach a handler. The package comments of the adapters describe this.
 func waitsForContinue(t *testing.T, f Fiber) {
-	conn, r := dialed(t, serve(t, f, App{Limiter: limiter(keyfuncs.ClientIP(), 0), Handler: func(Ctx) error {
+	conn, r := dialed(t, serve(t, f, App{Limiter: hooktest.ByKey(t, keyfuncs.ClientIP(), 0), Handler: func(Ctx) error {
 		t.Error("the handler runs")
 		return nil
 	}}))
@@ -87,7 +88,7 @@ func tooLong(t *testing.T, f Fiber) {
 
 // A client that is denied before its body was read cannot put another request into the body.
 func unread(t *testing.T, f Fiber) {
-	conn, r := dialed(t, serve(t, f, App{Streams: true, Limiter: limiter(keyfuncs.ClientIP(), 0), Handler: nothing}))
+	conn, r := dialed(t, serve(t, f, App{Streams: true, Limiter: hooktest.ByKey(t, keyfuncs.ClientIP(), 0), Handler: nothing}))
 	body := strings.Repeat("x", 100_000) + "GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n"
 	if status, _ := exchanges(t, conn, r, post("/", "", body)); status != http.StatusTooManyRequests {
 		t.Errorf("status %d", status)
@@ -101,7 +102,7 @@ func unread(t *testing.T, f Fiber) {
 // fasthttp reads the rest of a streamed body as the next request. The package comment says what a
 // handler of an allowed request can do.
 func notNeeded(t *testing.T, f Fiber) {
-	addr := serve(t, f, App{Streams: true, Path: "/:how", Limiter: limiter(keyfuncs.ClientIP(), 100), Handler: func(c Ctx) error {
+	addr := serve(t, f, App{Streams: true, Path: "/:how", Limiter: hooktest.ByKey(t, keyfuncs.ClientIP(), 100), Handler: func(c Ctx) error {
 		switch c.Params("how") {
 		case "close":
 			c.RequestCtx().SetConnectionClose()
@@ -136,7 +137,7 @@ func notNeeded(t *testing.T, f Fiber) {
 // request is refused for every framing, and the next request on the connection is read from
 // its beginning.
 func readBefore(t *testing.T, f Fiber) {
-	addr := serve(t, f, App{Streams: true, Limiter: limiter(keyfuncs.PostField("username"), core.MaxQuota), Handler: echo, Before: func(c Ctx) error {
+	addr := serve(t, f, App{Streams: true, Limiter: hooktest.ByKey(t, keyfuncs.PostField("username"), core.MaxQuota), Handler: echo, Before: func(c Ctx) error {
 		if stream := c.RequestCtx().RequestBodyStream(); stream != nil {
 			n, _ := strconv.ParseInt(string(c.RequestCtx().Request.Header.Peek("X-Read")), 10, 64)
 			_, _ = io.CopyN(io.Discard, stream, n)

@@ -19,7 +19,7 @@ func clients(t *testing.T, a Adapter) {
 		s := limited(t, a, server)
 		for _, kind := range Kinds {
 			before := used(t, server)
-			c := s.Dial(t, direct, byKey(t, keyfuncs.Header("x-key"), 2))
+			c := s.Dial(t, direct, hooktest.ByKey(t, keyfuncs.Header("x-key"), 2))
 			for _, key := range []string{"a", "b"} {
 				want(t, count(3, func(int) Reply { return c.Do(within(t), kind, []string{""}, "x-key", key) }), 0, 2, codeResourceExhausted, 1)
 			}
@@ -33,14 +33,14 @@ func clients(t *testing.T, a Adapter) {
 	})
 
 	t.Run("a key of the method", func(t *testing.T) {
-		c := a.Serve(t, App{}).Dial(t, direct, byKey(t, keyfuncs.Route(), 1))
+		c := a.Serve(t, App{}).Dial(t, direct, hooktest.ByKey(t, keyfuncs.Route(), 1))
 		for _, kind := range Kinds {
 			want(t, count(2, func(int) Reply { return c.Do(within(t), kind, []string{""}) }), 0, 1, codeResourceExhausted, 1)
 		}
 	})
 
 	t.Run("a key of the message", func(t *testing.T) {
-		c := a.Serve(t, App{}).Dial(t, direct, byKey(t, keyfuncs.Func(func(r core.Request) (string, error) {
+		c := a.Serve(t, App{}).Dial(t, direct, hooktest.ByKey(t, keyfuncs.Func(func(r core.Request) (string, error) {
 			text, _ := a.Message(r)
 			return text, nil
 		}), 1))
@@ -56,7 +56,7 @@ func clients(t *testing.T, a Adapter) {
 	})
 
 	t.Run("outcomes", func(t *testing.T) {
-		w := hooktest.Watch()
+		w := hooktest.Watch(t)
 		var result error
 		c := a.Serve(t, App{Handler: func(c Call) error { return errors.Join(OK(c), result) }}).Dial(t, direct, w)
 		for code, status := range statuses {
@@ -73,7 +73,7 @@ func clients(t *testing.T, a Adapter) {
 	})
 
 	t.Run("a stream that the program gives up", func(t *testing.T) {
-		w := hooktest.Watch()
+		w := hooktest.Watch(t)
 		c := a.Serve(t, App{Handler: func(c Call) error {
 			<-c.Context().Done()
 			return nil

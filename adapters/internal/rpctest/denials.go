@@ -14,7 +14,7 @@ import (
 
 func denials(t *testing.T, a Adapter) {
 	t.Run("over a limit", func(t *testing.T) {
-		l := limiter(t, core.Config{Name: "api", Rules: []core.Rule{
+		l := hooktest.Limiter(t, core.Config{Name: "api", Rules: []core.Rule{
 			{Name: "key", Key: keyfuncs.Header("x-key"), Limits: []core.Limit{
 				{Name: "burst", Quota: 1, Window: 10 * time.Second, Algorithm: core.FixedWindow},
 				{Name: "hourly", Quota: 1, Window: time.Hour, Algorithm: core.FixedWindow},
@@ -50,7 +50,7 @@ func denials(t *testing.T, a Adapter) {
 
 	t.Run("a bad request", func(t *testing.T) {
 		key := keyfuncs.Func(func(core.Request) (string, error) { return "", &core.BadRequestError{Detail: "the tenant is missing"} })
-		c := limited(t, a, byKey(t, key, 1)).Dial(t, direct)
+		c := limited(t, a, hooktest.ByKey(t, key, 1)).Dial(t, direct)
 		for _, kind := range Kinds {
 			if r := c.Do(within(t), kind, []string{""}); r.Code != codeInvalidArgument || r.Message != "Bad Request: the tenant is missing" || r.Details != 0 {
 				t.Errorf("%s: %+v", kind, r)
@@ -80,7 +80,7 @@ func denials(t *testing.T, a Adapter) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			hooks := hooktest.Funcs{OnDisallowedFunc: func(core.Request, core.Decision) core.Denial { return row.denial }}
-			l := limiter(t, core.Config{Hooks: hooks, Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(1)}}}})
+			l := hooktest.Limiter(t, core.Config{Hooks: hooks, Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(1)}}}})
 			c := limited(t, a, l).Dial(t, direct)
 			_ = c.Do(within(t), Once, []string{""})
 			for _, kind := range Kinds {
@@ -117,7 +117,7 @@ func denials(t *testing.T, a Adapter) {
 			seen = r.Path() + " " + r.Route()
 			return core.DefaultHooks{}.OnDisallowed(r, d)
 		}}
-		l := limiter(t, core.Config{Hooks: hooks, Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerMinute(1)}}}})
+		l := hooktest.Limiter(t, core.Config{Hooks: hooks, Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerMinute(1)}}}})
 		c := a.Serve(t, App{Handler: func(c Call) error {
 			d, err := l.Take(c.Context(), 1, core.Hit{Rule: "r", Key: ""})
 			if err != nil {
@@ -141,7 +141,7 @@ func denials(t *testing.T, a Adapter) {
 }
 
 func fields(t *testing.T, a Adapter) {
-	l := limiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{
+	l := hooktest.Limiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{
 		{Name: "m", Quota: int64(len(Kinds)) + 1, Window: time.Minute, Algorithm: core.FixedWindow},
 	}}}})
 	c := a.Serve(t, App{Limits: []Limit{{Checker: l}}, Handler: func(c Call) error {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/hooktest"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
@@ -42,32 +43,10 @@ func OK(c Call) error {
 	}
 }
 
-// frozen is a clock that stands still, for windows that do not end meanwhile.
-func frozen() time.Time { return time.Unix(1_764_000_000, 0) }
-
-// limiter makes a limiter whose clock stands still.
-func limiter(t *testing.T, c core.Config) *core.Limiter {
-	t.Helper()
-	if c.Store == nil {
-		c.Store = core.Must(core.NewMemory(core.MemoryConfig{Clock: frozen}))
-	}
-	l, err := core.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
-}
-
-// byKey makes a limiter with one rule of n calls a minute.
-func byKey(t *testing.T, key core.KeyFunc, n int64) *core.Limiter {
-	t.Helper()
-	return limiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: key, Limits: []core.Limit{core.PerMinute(n)}}}})
-}
-
 // all makes a limiter of n calls a minute for everybody.
 func all(t *testing.T, n int64) *core.Limiter {
 	t.Helper()
-	return byKey(t, keyfuncs.Static(""), n)
+	return hooktest.ByKey(t, keyfuncs.Static(""), n)
 }
 
 // limited serves an app with one limiter.

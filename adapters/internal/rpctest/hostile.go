@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/hooktest"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
@@ -33,7 +34,7 @@ func clientAddress(t *testing.T, a Adapter) {
 		{"a proxy sends nonsense", proxied, []string{"x-forwarded-for", "6.6.6.$i, nonsense"}, 5},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			c := limited(t, a, byKey(t, keyfuncs.ClientIP(behind), 5)).Dial(t, row.from)
+			c := limited(t, a, hooktest.ByKey(t, keyfuncs.ClientIP(behind), 5)).Dial(t, row.from)
 			codes := count(20, func(i int) Reply { return call(c, i, append([]string(nil), row.metadata...)...) })
 			if codes[0] != row.passes || codes[codeResourceExhausted] != 20-row.passes {
 				t.Errorf("codes and how often each came: %v, want %d to pass", codes, row.passes)
@@ -51,7 +52,7 @@ func clientAddress(t *testing.T, a Adapter) {
 
 func hostile(t *testing.T, a Adapter) {
 	t.Run("a name twice", func(t *testing.T) {
-		l := byKey(t, keyfuncs.Header("X-Api-Key"), 2)
+		l := hooktest.ByKey(t, keyfuncs.Header("X-Api-Key"), 2)
 		c := limited(t, a, l).Dial(t, direct)
 		for _, kind := range Kinds {
 			want(t, count(3, func(int) Reply { return c.Do(within(t), kind, []string{""}, "x-api-key", "a", "x-api-key", "b") }), codeInvalidArgument, 3)
@@ -62,7 +63,7 @@ func hostile(t *testing.T, a Adapter) {
 	t.Run("binary metadata", func(t *testing.T) {
 		raw := "\x00\xff\xfe\r\n\x00:\x80"
 		var seen []string
-		l := byKey(t, keyfuncs.Func(func(r core.Request) (string, error) {
+		l := hooktest.ByKey(t, keyfuncs.Func(func(r core.Request) (string, error) {
 			seen = r.HeaderValues("X-Token-Bin")
 			return strings.Join(seen, ""), nil
 		}), 2)
@@ -87,7 +88,7 @@ func hostile(t *testing.T, a Adapter) {
 	})
 
 	t.Run("much metadata", func(t *testing.T) {
-		c := limited(t, a, byKey(t, keyfuncs.Join(keyfuncs.ClientIP(keyfuncs.Behind("X-Forwarded-For", proxied+"/32")), keyfuncs.Header("x-key")), 2)).Dial(t, proxied)
+		c := limited(t, a, hooktest.ByKey(t, keyfuncs.Join(keyfuncs.ClientIP(keyfuncs.Behind("X-Forwarded-For", proxied+"/32")), keyfuncs.Header("x-key")), 2)).Dial(t, proxied)
 		var metadata []string
 		for i := range 300 {
 			metadata = append(metadata, fmt.Sprintf("x-noise-%d", i), strings.Repeat("n", 200), "x-forwarded-for", strings.Repeat("6.6.6.6, ", 30)+"6.6.6.6")
@@ -97,7 +98,7 @@ func hostile(t *testing.T, a Adapter) {
 	})
 
 	t.Run("odd values", func(t *testing.T) {
-		c := limited(t, a, byKey(t, keyfuncs.Header("x-key"), 1)).Dial(t, direct)
+		c := limited(t, a, hooktest.ByKey(t, keyfuncs.Header("x-key"), 1)).Dial(t, direct)
 		for _, value := range []string{"a", "a:b", "a,b", "%00", "{a}", "'", strings.Repeat("a", 300)} {
 			want(t, count(2, func(i int) Reply { return c.Do(within(t), Kinds[i], []string{""}, "x-key", value) }), 0, 1, codeResourceExhausted, 1)
 		}

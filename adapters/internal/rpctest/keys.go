@@ -16,7 +16,7 @@ func keys(t *testing.T, a Adapter) {
 	t.Run("what a key function sees", func(t *testing.T) {
 		for _, kind := range Kinds {
 			var got string
-			l := byKey(t, keyfuncs.Func(func(r core.Request) (string, error) {
+			l := hooktest.ByKey(t, keyfuncs.Func(func(r core.Request) (string, error) {
 				cookie, _ := r.Cookie("sid")
 				_, query := r.Query("q")
 				message, _ := a.Message(r)
@@ -50,7 +50,7 @@ func keys(t *testing.T, a Adapter) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			for _, kind := range Kinds {
-				c := limited(t, a, byKey(t, row.key, 2)).Dial(t, direct)
+				c := limited(t, a, hooktest.ByKey(t, row.key, 2)).Dial(t, direct)
 				want(t, count(3, func(int) Reply { return c.Do(within(t), kind, []string{""}, row.metadata...) }), 0, 2, codeResourceExhausted, 1)
 				want(t, count(3, func(int) Reply { return c.Do(within(t), kind, []string{""}) }), 0, 2, codeResourceExhausted, 1)
 			}
@@ -58,14 +58,14 @@ func keys(t *testing.T, a Adapter) {
 	}
 
 	t.Run("the method", func(t *testing.T) {
-		c := limited(t, a, byKey(t, keyfuncs.Route(), 1)).Dial(t, direct)
+		c := limited(t, a, hooktest.ByKey(t, keyfuncs.Route(), 1)).Dial(t, direct)
 		for _, kind := range Kinds {
 			want(t, count(2, func(int) Reply { return c.Do(within(t), kind, []string{""}) }), 0, 1, codeResourceExhausted, 1)
 		}
 	})
 
 	t.Run("the message", func(t *testing.T) {
-		l := byKey(t, keyfuncs.Func(func(r core.Request) (string, error) {
+		l := hooktest.ByKey(t, keyfuncs.Func(func(r core.Request) (string, error) {
 			text, _ := a.Message(r)
 			return text, nil
 		}), 1)
@@ -77,7 +77,7 @@ func keys(t *testing.T, a Adapter) {
 
 	t.Run("a hook leaves a call out", func(t *testing.T) {
 		hooks := hooktest.Funcs{ShouldLimitFunc: func(r core.Request) bool { return r.Route() != Once.Route() }}
-		l := limiter(t, core.Config{Hooks: hooks, Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(1)}}}})
+		l := hooktest.Limiter(t, core.Config{Hooks: hooks, Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(1)}}}})
 		c := limited(t, a, l).Dial(t, direct)
 		want(t, count(3, func(int) Reply { return c.Do(within(t), Once, []string{""}) }), 0, 3)
 		want(t, count(3, func(int) Reply { return c.Do(within(t), Down, []string{""}) }), 0, 1, codeResourceExhausted, 2)
@@ -86,7 +86,7 @@ func keys(t *testing.T, a Adapter) {
 	t.Run("a field of the body", func(t *testing.T) {
 		for _, key := range []core.KeyFunc{keyfuncs.PostField("username"), keyfuncs.PostField("username", keyfuncs.Strict())} {
 			var log bytes.Buffer
-			l := limiter(t, core.Config{
+			l := hooktest.Limiter(t, core.Config{
 				Log:   slog.New(slog.NewTextHandler(&log, nil)),
 				Rules: []core.Rule{{Name: "r", Key: key, Limits: []core.Limit{core.PerMinute(1)}}},
 			})

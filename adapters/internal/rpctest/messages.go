@@ -86,7 +86,7 @@ func messages(t *testing.T, a Adapter) {
 		hooks := hooktest.Funcs{OnDisallowedFunc: func(core.Request, core.Decision) core.Denial {
 			return core.Denial{Status: 429, Header: []core.Header{{Name: "X-Why", Value: "a"}, {Name: "x-why", Value: "b"}}}
 		}}
-		l := limiter(t, core.Config{Hooks: hooks, Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(2)}}}})
+		l := hooktest.Limiter(t, core.Config{Hooks: hooks, Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(2)}}}})
 		c := a.Serve(t, App{Limits: []Limit{{Checker: l, PerMessage: true}}, Handler: func(c Call) error {
 			return errors.Join(c.Send("early"), OK(c))
 		}}).Dial(t, direct)
@@ -131,7 +131,7 @@ func messages(t *testing.T, a Adapter) {
 	})
 
 	t.Run("the key is in the message", func(t *testing.T) {
-		l := byKey(t, keyfuncs.Func(func(r core.Request) (string, error) {
+		l := hooktest.ByKey(t, keyfuncs.Func(func(r core.Request) (string, error) {
 			text, _ := a.Message(r)
 			return text, nil
 		}), 2)
@@ -141,7 +141,7 @@ func messages(t *testing.T, a Adapter) {
 	})
 
 	t.Run("outcomes of messages", func(t *testing.T) {
-		w := hooktest.Watch()
+		w := hooktest.Watch(t)
 		c := a.Serve(t, App{Limits: []Limit{{Checker: w, PerMessage: true}}, Handler: func(c Call) error { return errors.Join(OK(c), &Error{codePermissionDenied, "no"}) }}).Dial(t, direct)
 		for _, kind := range []Kind{Up, Both} {
 			_ = c.Do(within(t), kind, five[:3])
@@ -157,7 +157,7 @@ func messages(t *testing.T, a Adapter) {
 	})
 
 	t.Run("costs of messages", func(t *testing.T) {
-		l := limiter(t, core.Config{Rules: []core.Rule{{
+		l := hooktest.Limiter(t, core.Config{Rules: []core.Rule{{
 			Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(100)}, Cost: func(core.Request) (int64, error) { return 10, nil },
 		}}})
 		c := a.Serve(t, App{Limits: []Limit{{Checker: l, PerMessage: true}}, Handler: func(c Call) error {

@@ -20,7 +20,7 @@ var statuses = []int{200, 499, 500, 400, 504, 404, 409, 403, 429, 400, 409, 400,
 func outcomes(t *testing.T, a Adapter) {
 	t.Run("codes", func(t *testing.T) {
 		for _, kind := range Kinds {
-			w := hooktest.Watch()
+			w := hooktest.Watch(t)
 			var result error
 			c := a.Serve(t, App{Limits: []Limit{{Checker: w}}, Handler: func(c Call) error { return errors.Join(OK(c), result) }}).Dial(t, direct)
 			for code, status := range statuses {
@@ -51,7 +51,7 @@ func outcomes(t *testing.T, a Adapter) {
 
 	t.Run("failures only", func(t *testing.T) {
 		failed := func(_ core.Request, o core.Outcome) bool { return a.Code(o) != 0 }
-		l := limiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(3)}, Counts: failed}}})
+		l := hooktest.Limiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(3)}, Counts: failed}}})
 		var result error
 		c := a.Serve(t, App{Limits: []Limit{{Checker: l}}, Handler: func(c Call) error { return errors.Join(OK(c), result) }}).Dial(t, direct)
 		call := func(i int) Reply { return c.Do(within(t), Kinds[i%len(Kinds)], []string{""}) }
@@ -65,7 +65,7 @@ func outcomes(t *testing.T, a Adapter) {
 func hangingUp(t *testing.T, a Adapter) {
 	for _, kind := range Kinds {
 		t.Run(string(kind), func(t *testing.T) {
-			w := hooktest.Watch()
+			w := hooktest.Watch(t)
 			entered := make(chan struct{})
 			c := a.Serve(t, App{Limits: []Limit{{Checker: w}}, Handler: func(c Call) error {
 				entered <- struct{}{}
@@ -88,7 +88,7 @@ func hangingUp(t *testing.T, a Adapter) {
 
 	t.Run("a guess without its answer stays counted", func(t *testing.T) {
 		wrong := func(_ core.Request, o core.Outcome) bool { return o.Status != 200 }
-		l := limiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(3)}, Counts: wrong}}})
+		l := hooktest.Limiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(3)}, Counts: wrong}}})
 		entered, left := make(chan struct{}), make(chan struct{}, 10)
 		c := a.Serve(t, App{Limits: []Limit{{Checker: l}}, Handler: func(c Call) error {
 			defer func() { left <- struct{}{} }()
@@ -109,7 +109,7 @@ func hangingUp(t *testing.T, a Adapter) {
 	})
 
 	t.Run("a deadline", func(t *testing.T) {
-		w := hooktest.Watch()
+		w := hooktest.Watch(t)
 		c := a.Serve(t, App{Limits: []Limit{{Checker: w}}, Handler: func(c Call) error {
 			<-c.Context().Done()
 			return c.Context().Err()
@@ -134,7 +134,7 @@ func hangingUp(t *testing.T, a Adapter) {
 }
 
 func panics(t *testing.T, a Adapter) {
-	w := hooktest.Watch()
+	w := hooktest.Watch(t)
 	c := a.Serve(t, App{Recovers: true, Limits: []Limit{{Checker: w}}, Handler: func(c Call) error {
 		if _, err := c.Receive(); err != nil {
 			return err
@@ -162,7 +162,7 @@ func panics(t *testing.T, a Adapter) {
 		{core.Rule{Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(0)}}, 4},
 	} {
 		var denied, others atomic.Int64
-		l := limiter(t, core.Config{Rules: []core.Rule{row.rule}, Hooks: panicking, Observer: observeFunc(func(_ context.Context, o core.Observation) {
+		l := hooktest.Limiter(t, core.Config{Rules: []core.Rule{row.rule}, Hooks: panicking, Observer: observeFunc(func(_ context.Context, o core.Observation) {
 			if o.Reason == core.ReasonOverLimit && !o.Allowed {
 				denied.Add(1)
 			} else {

@@ -18,7 +18,7 @@ func several(t *testing.T, a Adapter) {
 
 	t.Run("the handler reads the decision of the innermost", func(t *testing.T) {
 		named := func(name string, n int64) Limit {
-			return Limit{Checker: limiter(t, core.Config{Name: name, Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(n)}}}})}
+			return Limit{Checker: hooktest.Limiter(t, core.Config{Name: name, Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(n)}}}})}
 		}
 		c := a.Serve(t, App{Limits: []Limit{named("outer", 9), named("inner", 5)}, Handler: func(c Call) error {
 			d, found := c.Decision()
@@ -50,7 +50,7 @@ func several(t *testing.T, a Adapter) {
 	})
 
 	t.Run("the inner one denies", func(t *testing.T) {
-		outer, inner := hooktest.Watch(), all(t, 0)
+		outer, inner := hooktest.Watch(t), all(t, 0)
 		c := a.Serve(t, App{Limits: []Limit{{Checker: outer}, {Checker: inner}}}).Dial(t, direct)
 		for _, kind := range Kinds {
 			want(t, count(1, func(int) Reply { return c.Do(within(t), kind, []string{""}) }), codeResourceExhausted, 1)
@@ -65,7 +65,7 @@ func several(t *testing.T, a Adapter) {
 func costs(t *testing.T, a Adapter) {
 	cost := func(core.Request) (int64, error) { return 10, nil }
 	for _, kind := range Kinds {
-		l := limiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(100)}, Cost: cost}}})
+		l := hooktest.Limiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(100)}, Cost: cost}}})
 		var actual int64
 		var result error
 		c := a.Serve(t, App{Limits: []Limit{{Checker: l}}, Handler: func(c Call) error {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/hooktest"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
@@ -43,7 +44,7 @@ func stores(t *testing.T, a Adapter) {
 	rules := []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(2)}}}
 	t.Run("a store that fails", func(t *testing.T) {
 		memory := core.Must(core.NewMemory(core.MemoryConfig{}))
-		c := limited(t, a, limiter(t, core.Config{Name: "api", Store: oddStore{memory, true}, Rules: rules})).Dial(t, direct)
+		c := limited(t, a, hooktest.Limiter(t, core.Config{Name: "api", Store: oddStore{memory, true}, Rules: rules})).Dial(t, direct)
 		for _, kind := range Kinds {
 			r := c.Do(within(t), kind, []string{""})
 			if r.Code != codeUnavailable || r.Details != 0 || strings.Contains(r.Message, "10.1.2.3") || header(r, "retry-after") != "1" {
@@ -53,9 +54,9 @@ func stores(t *testing.T, a Adapter) {
 	})
 
 	t.Run("a store without the shared counters", func(t *testing.T) {
-		memory := core.Must(core.NewMemory(core.MemoryConfig{Clock: frozen}))
+		memory := core.Must(core.NewMemory(core.MemoryConfig{Clock: hooktest.Frozen}))
 		var degraded atomic.Int64
-		c := a.Serve(t, App{Limits: []Limit{{Checker: limiter(t, core.Config{Name: "api", Store: oddStore{memory, false}, Rules: rules})}}, Handler: func(c Call) error {
+		c := a.Serve(t, App{Limits: []Limit{{Checker: hooktest.Limiter(t, core.Config{Name: "api", Store: oddStore{memory, false}, Rules: rules})}}, Handler: func(c Call) error {
 			if d, _ := c.Decision(); d.Degraded {
 				degraded.Add(1)
 			}
@@ -69,7 +70,7 @@ func stores(t *testing.T, a Adapter) {
 
 	t.Run("a key function that fails", func(t *testing.T) {
 		key := keyfuncs.Func(func(core.Request) (string, error) { return "", errStore })
-		c := limited(t, a, byKey(t, key, 2)).Dial(t, direct)
+		c := limited(t, a, hooktest.ByKey(t, key, 2)).Dial(t, direct)
 		for _, kind := range Kinds {
 			if r := c.Do(within(t), kind, []string{""}); r.Code != codeUnavailable || r.Details != 0 || strings.Contains(r.Message, "10.1.2.3") {
 				t.Errorf("%s: %+v", kind, r)
