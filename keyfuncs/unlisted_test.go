@@ -78,13 +78,18 @@ func TestClientIPLogsAnUnlistedProxyThatWritesTheHeaderOfBehind(t *testing.T) {
 	}
 }
 
-// Whatever the address of the peer is, its header is logged.
+// Whatever the address of the peer is, and whichever header it writes, the header is logged.
 func TestClientIPLogsAnUnlistedProxyWithAnyAddress(t *testing.T) {
-	for _, peer := range []string{"192.0.2.1:1", "[2001:db8::1]:1", "192.0.2.1", "@"} {
-		log := defaultLog(t, slog.LevelInfo)
-		keyOf(t, keyfuncs.ClientIP(), &request{remote: peer, header: headers("X-Forwarded-For", "6.6.6.6")})
-		if strings.Count(log.String(), "\n") != 1 {
-			t.Errorf("%s: logged: %s", peer, log)
+	for _, name := range []string{
+		"X-Forwarded-For", "Forwarded", "X-Real-Ip", "Cf-Connecting-Ip", "True-Client-Ip", "Fastly-Client-Ip",
+		"Fly-Client-Ip", "X-Client-Ip", "X-Cluster-Client-Ip", "X-Azure-Clientip", "X-Appengine-Remote-Addr",
+	} {
+		for _, peer := range []string{"192.0.2.1:1", "[2001:db8::1]:1", "192.0.2.1", "@"} {
+			log := defaultLog(t, slog.LevelInfo)
+			keyOf(t, keyfuncs.ClientIP(), &request{remote: peer, header: headers(name, "6.6.6.6")})
+			if strings.Count(log.String(), "\n") != 1 || !strings.Contains(log.String(), name) && strings.Contains(peer, ":1") {
+				t.Errorf("%s of %s: logged: %s", name, peer, log)
+			}
 		}
 	}
 }

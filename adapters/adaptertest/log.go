@@ -106,22 +106,6 @@ func logged(t *testing.T, a Adapter) {
 		}
 	})
 
-	for _, name := range []string{
-		"X-Forwarded-For", "X-Real-IP", "True-Client-IP", "CF-Connecting-IP", "Fly-Client-IP", "Fastly-Client-IP",
-		"X-Client-IP", "X-Azure-ClientIP", "X-Appengine-Remote-Addr", "X-Cluster-Client-IP", "Forwarded",
-	} {
-		t.Run(name+" of a peer that is not listed", func(t *testing.T) {
-			j := &journal{}
-			l := hooktest.Limiter(t, core.Config{Log: j.logger(), Rules: []core.Rule{{Name: "r", Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.PerMinute(5)}}}})
-			c := direct(t, a.Serve(t, limited(l)))
-			c.get("/")
-			for i := range 20 {
-				c.get("/", name, fmt.Sprintf("6.6.6.%d", i))
-			}
-			one(t, j, "level=WARN", "header="+http.CanonicalHeaderKey(name))
-		})
-	}
-
 	// twoRoutes serves /a and /b, with the limits around the router.
 	twoRoutes := func(l core.Checker) App {
 		return App{Limits: []Limit{{Checker: l}}, Routes: []Route{
