@@ -158,7 +158,7 @@ func (c *session) note(kind failureKind, rule string, err error) answer {
 			a.bad = err
 		}
 		return atFault
-	case a.fault == nil:
+	default:
 		a.fault, a.kind, a.rule = err, kind, rule
 	}
 	return missing

@@ -222,6 +222,24 @@ func TestDryRun(t *testing.T) {
 	}
 }
 
+// The charge of a bad request can be given back.
+func TestTheChargeOfABadRequestIsAdjusted(t *testing.T) {
+	rules := []core.Rule{
+		{Name: "r", Key: static("k"), Limits: []core.Limit{core.PerMinute(1)}},
+		{Name: "bad", Key: fails(core.ErrBadRequest), Limits: []core.Limit{core.PerMinute(1)}},
+	}
+	l := core.Must(core.New(core.Config{Rules: rules}))
+	for range 2 {
+		d := l.Check(&request{})
+		if d.Reason != core.ReasonBadRequest {
+			t.Fatal(d)
+		}
+		if err := l.Adjust(t.Context(), d, 0); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // The client gets 400, whatever the other rules' Counts make of that.
 func TestABadRequestIsSettledAs400(t *testing.T) {
 	var told []core.Outcome

@@ -3,7 +3,6 @@ package core
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/floodgate-go/floodgate/core/internal/memtable"
@@ -122,11 +121,12 @@ func (c *memoryCounters) Reopen(rules []StoreRule) (Counters, error) {
 
 // tableRules converts rules for package memtable.
 func tableRules(rules []StoreRule) ([]memtable.Rule, error) {
-	all := make([]memtable.Rule, len(rules))
+	all, names := make([]memtable.Rule, len(rules)), make(map[string]bool, len(rules))
 	for i, r := range rules {
-		if slices.ContainsFunc(rules[:i], func(o StoreRule) bool { return o.Name == r.Name }) {
+		if names[r.Name] {
 			return nil, fmt.Errorf("%w: rule %q: two rules have this name", ErrConfig, r.Name)
 		}
+		names[r.Name] = true
 		all[i].Name = r.Name
 		for _, l := range r.Limits {
 			all[i].Limits = append(all[i].Limits, l.meter())

@@ -41,7 +41,7 @@ func (l *Limiter) Adjust(ctx context.Context, d Decision, cost int64) error {
 	if cost < 0 {
 		return fmt.Errorf("limiter %q: cost %d: %w", l.Name(), cost, ErrNegativeCost)
 	}
-	if d.ended == nil || !d.Allowed {
+	if d.ended == nil {
 		return nil
 	}
 	settled := d.rest != nil && d.rest.settled.Load()
