@@ -16,6 +16,7 @@ func TestSetCostWithoutACostIsLoggedOnce(t *testing.T) {
 	before := slog.Default()
 	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
 	defer slog.SetDefault(before)
+	saidNoCost.Store(false)
 	rule := core.Rule{Name: "ip", Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.PerMinute(9)}}
 	plain := core.Must(core.New(core.Config{Rules: []core.Rule{rule}}))
 	rule.Cost = func(core.Request) (int64, error) { return 1, nil }
