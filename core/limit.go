@@ -111,14 +111,14 @@ func (a Algorithm) String() string {
 // clocks of processes that share a store differ by d, less than the window, it holds for windows
 // shorter by d. The limit must be valid.
 func (l Limit) WorstCase() int64 {
-	m := newMeter(l)
+	m := meter.New(l.meter())
 	return m.WorstCase()
 }
 
 // Lifetime returns the longest time for which a hit matters: how long a shared store keeps a
 // counter after its last hit. The limit must be valid.
 func (l Limit) Lifetime() time.Duration {
-	m := newMeter(l)
+	m := meter.New(l.meter())
 	return meter.Duration(m.Lifetime())
 }
 

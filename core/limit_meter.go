@@ -45,14 +45,12 @@ func init() {
 	meter.FromCore = func(limit any) meter.Limit { return limit.(Limit).meter() }
 }
 
-func newMeter(l Limit) meter.Meter { return meter.New(l.meter()) }
-
 // with returns the limit as it is for a request with a quota of its own.
 func (l Limit) with(quota int64) Limit {
 	if l.Burst > 0 && quota != l.Quota {
 		burst := int64(0)
 		if quota != Unlimited && quota > 0 && l.Quota > 0 {
-			m := newMeter(l)
+			m := meter.New(l.meter())
 			with := m.With(quota)
 			burst = with.Capacity()
 		}

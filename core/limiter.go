@@ -134,11 +134,6 @@ func (s *snapshot) storeRules() []StoreRule {
 	return rules
 }
 
-// unknownRule returns the error for a rule that the limiter does not have.
-func (s *snapshot) unknownRule(name string) error {
-	return fmt.Errorf("limiter %q, rule %q: %w", s.name, name, ErrUnknownRule)
-}
-
 // find returns the index of a rule, -1 if no rule has the name.
 func (s *snapshot) find(name string) int {
 	if s.index != nil {
@@ -201,12 +196,8 @@ type Hit struct {
 //
 // Hits stay charged if ctx ends before the store answers.
 func (l *Limiter) Take(ctx context.Context, cost int64, hits ...Hit) (d Decision, err error) {
-	s := l.current.Load()
-	c := l.session(s)
+	c := l.session(l.current.Load())
 	err = c.takeAll(ctx, cost, hits, nil, &d)
-	if s.dryRun && d.Reason == ReasonOverLimit {
-		d.Allowed, d.DryRun = true, true
-	}
 	l.end(ctx, c, &d)
 	return d, err
 }
@@ -229,9 +220,17 @@ func (c *session) takeAll(ctx context.Context, cost int64, hits []Hit, t *turn, 
 		c.fail(ctx, d, err)
 		return err
 	}
+	c.decideHits(d)
+	return nil
+}
+
+// decideHits fills d for a caller without a request, whom a dry run allows everything.
+func (c *session) decideHits(d *Decision) {
 	d.hits = true
 	c.decide(d)
-	return nil
+	if c.snap.dryRun && d.Reason == ReasonOverLimit {
+		d.Allowed, d.DryRun = true, true
+	}
 }
 
 // Allow is Take(ctx, 1, hits...).Allowed. If the limiter cannot decide, it returns false and logs
@@ -269,11 +268,7 @@ func (l *Limiter) look(ctx context.Context, op Op, hitsOf, cost int64, hits []Hi
 	for i := range c.batch.Items {
 		c.batch.Items[i].Cost = cost
 	}
-	d.hits = true
-	c.decide(&d)
-	if s.dryRun && d.Reason == ReasonOverLimit {
-		d.Allowed, d.DryRun = true, true
-	}
+	c.decideHits(&d)
 	return d, nil
 }
 

@@ -112,26 +112,22 @@ func (c *session) addHits(cost int64, hits []Hit) error {
 		}
 		rule := c.snap.find(h.Rule)
 		if rule < 0 {
-			return c.snap.unknownRule(h.Rule)
+			return fmt.Errorf("limiter %q, rule %q: %w", c.snap.name, h.Rule, ErrUnknownRule)
 		}
 		if h.Quotas != nil {
 			if err := c.snap.checkQuotas(rule, h.Quotas); err != nil {
 				return err
 			}
 		}
-		c.addKey(rule, h.Key, h.Extra, cost, h.Quotas)
+		from := len(c.keys)
+		c.keys = closeKey(append(c.keys, h.Key...), from, h.Extra)
+		c.addItem(rule, from, cost, h.Quotas)
 	}
 	return nil
 }
 
 func (h *Hit) sameCounter(o Hit) bool {
 	return o.Rule == h.Rule && o.Key == h.Key && o.Extra == h.Extra
-}
-
-func (c *session) addKey(rule int, key, extra string, cost int64, quotas []int64) *Item {
-	from := len(c.keys)
-	c.keys = closeKey(append(c.keys, key...), from, extra)
-	return c.addItem(rule, from, cost, quotas)
 }
 
 // do does an operation with the items, if there are any.

@@ -218,19 +218,14 @@ func (it *Item) quota(limit int) int64 {
 	return it.Quotas[limit]
 }
 
-// Result is the state of one limit for one key after an operation. Times are for a key without
-// further hits, exact to the microsecond.
+// Result is the state of one limit for one key after an operation. Remaining and the durations mean
+// the same as those of [Decision], for the cost of the item. They are exact to the microsecond.
 type Result struct {
 	// Allowed reports whether this limit by itself allows the cost.
-	Allowed bool
-	// Remaining is the number of hits left now, 0 or more.
-	Remaining int64
-	// ResetAfter is the time until the whole quota, or a token bucket's burst, is left.
+	Allowed    bool
+	Remaining  int64
 	ResetAfter time.Duration
-	// MoreAfter is the time until Remaining grows, 0 if it will not.
-	MoreAfter time.Duration
-	// RetryAfter is the time until the limit allows the cost: 0 if it does now, [Never] if it
-	// never will.
+	MoreAfter  time.Duration
 	RetryAfter time.Duration
 }
 
