@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/netip"
 	"strings"
 	"testing"
 
@@ -259,27 +258,6 @@ func fuzzHeader(f *testing.F, name string) {
 	})
 }
 
-func BenchmarkClientIP(b *testing.B) {
-	proxied := keyfuncs.ClientIP(keyfuncs.Behind("X-Forwarded-For", "10.0.0.0/8"))
-	for name, row := range map[string]struct {
-		f core.KeyFunc
-		r *request
-	}{
-		"peer IPv4":       {keyfuncs.ClientIP(), &request{remote: "192.0.2.1:1234"}},
-		"peer IPv6":       {keyfuncs.ClientIP(), &request{remote: "[2001:db8:1:2:3:4:5:6]:1234"}},
-		"X-Forwarded-For": {proxied, &request{remote: "10.0.0.1:1", header: headers("X-Forwarded-For", "6.6.6.6, 203.0.113.9")}},
-		"110,000 hops":    {proxied, &request{remote: "10.0.0.1:1", header: headers("X-Forwarded-For", strings.Repeat("10.6.6.6,", 110_000))}},
-	} {
-		b.Run(name, func(b *testing.B) {
-			dst := make([]byte, 0, 64)
-			b.ReportAllocs()
-			for b.Loop() {
-				_, _ = row.f(dst, row.r)
-			}
-		})
-	}
-}
-
 func ExampleClientIP() {
 	show := func(f core.KeyFunc, remote, forwardedFor string) {
 		key, _ := f(nil, &request{remote: remote, header: headers("X-Forwarded-For", forwardedFor)})
@@ -374,30 +352,6 @@ func TestOnFallbackIsToldWhyTheKeyIsNotTheClientsAddress(t *testing.T) {
 			t.Errorf("%s: key %q, want %q; told %q, want %q", row.name, got, row.key, why, row.why)
 		}
 	}
-}
-
-// The key of a peer with an IPv4 address and a port is the address as netip reads it.
-func FuzzPeer(f *testing.F) {
-	for _, s := range []string{
-		"192.0.2.1:80", "0.0.0.0:0", "255.255.255.255:65535", "256.0.0.1:80", "1.2.3.4:65536", "1.2.3.4:99999", "01.2.3.4:80", "1.2.3.00:80",
-		"1.2.3.4", "1.2.3.4:", "1.2.3:80", "1.2.3.4.5:80", "1.2.3.4:000080", "1.2.3.4:00080", "1.2.3.4:+80", "1.2.3.4:80 ", " 1.2.3.4:80", "1.2.3.:80",
-		"1.2.3.4000:1", "[::1]:80", "[::ffff:1.2.3.4]:80", "@", "", ":80", "1..2.3:4", "1.2.3.4:8o", "99.100.199.255:9", "9.10.0.1:8079",
-	} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		ap, err := netip.ParseAddrPort(s)
-		alone, aloneErr := netip.ParseAddr(strings.Trim(s, "[]"))
-		key := keyOf(t, keyfuncs.ClientIP(), &request{remote: s})
-		switch {
-		case err == nil && ap.Addr().Unmap().Is4() && key != ap.Addr().Unmap().String():
-			t.Errorf("%q: %q, want %v", s, key, ap.Addr())
-		case err != nil && aloneErr != nil && key != "unknown":
-			t.Errorf("%q: %q, want unknown", s, key)
-		case err != nil && aloneErr == nil && alone.Unmap().Is4() && key != alone.Unmap().String():
-			t.Errorf("%q: %q, want %v", s, key, alone)
-		}
-	})
 }
 
 // The walk over a header ends after 32 hops and after 4 KiB.

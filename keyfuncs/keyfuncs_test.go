@@ -220,18 +220,6 @@ func TestFirstOf(t *testing.T) {
 	}
 }
 
-func TestFirstOfAndJoinDoNotKeepTheCallersSlice(t *testing.T) {
-	fs := []core.KeyFunc{keyfuncs.Static("a"), keyfuncs.Static("b")}
-	first, joined := keyfuncs.FirstOf(fs...), keyfuncs.Join(fs...)
-	fs[0] = keyfuncs.Static("changed")
-	if got := keyOf(t, first, &request{}); got != "1:a" {
-		t.Errorf("FirstOf: key %q", got)
-	}
-	if got := keyOf(t, joined, &request{}); got != "a\x00\x00\x00\x01b\x00\x00\x00\x01" {
-		t.Errorf("Join: key %q", got)
-	}
-}
-
 func ExampleFirstOf() {
 	key := keyfuncs.FirstOf(keyfuncs.Header("X-User"), keyfuncs.ClientIP())
 	show(key, &request{remote: "192.0.2.1:80", header: headers("X-User", "alice")})

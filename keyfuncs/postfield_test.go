@@ -215,19 +215,6 @@ func FuzzJSON(f *testing.F) {
 	})
 }
 
-func FuzzMultipart(f *testing.F) {
-	f.Add(part(`name="username"`, "alice")+"--XX--\r\n", "XX")
-	f.Add(part(`name="username"; filename=""`, "alice"), "XX")
-	f.Add("--XX\r\n\r\n--XX--", "XX")
-	key := keyfuncs.PostField("username")
-	f.Fuzz(func(t *testing.T, body, boundary string) {
-		_, err := key(nil, &request{header: headers("Content-Type", "multipart/form-data; boundary="+boundary), body: body})
-		if err != nil && !errors.Is(err, core.ErrBadRequest) {
-			t.Errorf("error %v", err)
-		}
-	})
-}
-
 func ExamplePostField() {
 	login := keyfuncs.PostField("username", keyfuncs.Normalize(func(s string) (string, error) {
 		return strings.ToLower(strings.TrimSpace(s)), nil

@@ -3,11 +3,7 @@ package live_test
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
-	"runtime"
-	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -151,72 +147,6 @@ func TestTheKeysThatAreNearTheirLimit(t *testing.T) {
 			t.Errorf("%s, want %s", got, want)
 		}
 	})
-}
-
-// If there are more keys than the page keeps, a count is never too large, and Over says how
-// much it may be too small.
-func TestMoreKeysThanAreKept(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		o, page := observed(t)
-		for i := range 10_100 {
-			o.Decided(context.Background(), core.Observation{Reason: core.ReasonOverLimit, Key: fmt.Sprint(min(i, 10_000)), Capacity: 3})
-		}
-		if k := follow(t, page).api().Denied[0]; k.Label != "10000" || k.Count != 100 || k.Over < 1 {
-			t.Errorf("%+v, want 100 and more that are possible", k)
-		}
-	})
-}
-
-// An attack with keys out of two millions: half of the requests follow a Zipf distribution, the
-// others are uniform noise. The page shows the keys that were denied most, and keeps no more
-// memory in the second half of the attack than in the first.
-func TestAnAttackWithManyKeys(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	r := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // need not be secret
-	zipf := rand.NewZipf(r, 1.1, 1, 1_000_000)
-	s := newSite(t, live.Config{ShowKey: func(_, _, key string) string { return key }}, core.Config{
-		Store: core.Must(core.NewMemory(core.MemoryConfig{MaxKeys: 50_000})), // memory of its own that does not grow
-		Rules: []core.Rule{{Name: "user", Limits: []core.Limit{core.PerHour(1)}}},
-	})
-	denied := make([]int, 2_000_001)
-	attack := func(requests int) {
-		for i := range requests {
-			k := int(zipf.Uint64()) //nolint:gosec // at most a million
-			if i%2 == 0 {
-				k = 1_000_000 + r.IntN(1_000_000)
-			}
-			if !s.allows(strconv.Itoa(k)) {
-				denied[k]++
-			}
-		}
-	}
-	attack(150_000)
-	before := inUse()
-	attack(150_000)
-	if grown := inUse() - before; grown > 1<<20 {
-		t.Errorf("the heap has grown by %d bytes in the second half", grown)
-	}
-	sorted := slices.Sorted(slices.Values(denied))
-	least := sorted[len(sorted)-20] // a key that was denied as often as the last of them is right too
-	found, shown := 0, s.see().Limiters[0].Denied
-	for _, k := range shown {
-		if n, err := strconv.Atoi(k.Label); err == nil && denied[n] >= least {
-			found++
-		}
-	}
-	if len(shown) != 20 || found < 19 {
-		t.Errorf("%d keys are shown, %d of them of the true top 20", len(shown), found)
-	}
-}
-
-// inUse returns the bytes that are in use.
-func inUse() int64 {
-	runtime.GC()
-	runtime.GC() // what the first one has only found to be unused in pools
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc) //nolint:gosec // below 2^63
 }
 
 func TestThePageAllocatesNothing(t *testing.T) {

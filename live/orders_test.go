@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
@@ -309,28 +308,5 @@ func TestOrdersWhileTheStoreIsAway(t *testing.T) {
 		if row.do != "look" && (!strings.Contains(log, `level=WARN msg="live: an action was done in this process only"`) || !strings.Contains(log, "who=olga")) || row.do == "look" && log != "" {
 			t.Errorf("%s: the log has %q", row.do, log)
 		}
-	}
-}
-
-// A wait is shown in whole milliseconds, rounded up: nobody is told to come back too early.
-func TestAWaitIsRoundedUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newSite(t, live.Config{}, core.Config{})
-		if err := s.limiter.Block(t.Context(), time.Second, core.Hit{Rule: "user", Key: "bob"}); err != nil {
-			t.Fatal(err)
-		}
-		for _, step := range []struct {
-			sleep time.Duration
-			want  int64
-		}{{0, 1000}, {time.Microsecond, 1000}, {998 * time.Microsecond, 1000}, {time.Microsecond, 999}} {
-			time.Sleep(step.sleep)
-			if got := s.post(order("look", "bob")); len(got.Limits) != 1 || got.Limits[0].RetryMS != step.want {
-				t.Errorf("%+v, want a wait of %d ms", got, step.want)
-			}
-		}
-	})
-	s := newSite(t, live.Config{}, core.Config{Rules: []core.Rule{{Name: "user", Limits: []core.Limit{core.PerMinute(0)}}}})
-	if got := s.post(order("look", "alice")); len(got.Limits) != 1 || got.Limits[0].RetryMS != -1 {
-		t.Errorf("never: %+v", got)
 	}
 }

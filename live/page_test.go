@@ -122,30 +122,6 @@ func TestWhatIsManagedIsNotNil(t *testing.T) {
 	}
 }
 
-// An event is made once for all who look, and not at all if nobody does.
-func TestEventsAreMadeOnceForAllViewers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		asked := 0
-		s := newSite(t, live.Config{ShowKey: func(string, string, string) string { asked++; return "a" }}, core.Config{})
-		s.take(4, "alice") // one row of those denied, and one of those near their limit
-		var viewers []*viewer
-		for range 5 {
-			viewers = append(viewers, follow(t, s.page))
-		}
-		time.Sleep(10500 * time.Millisecond)
-		for _, v := range viewers {
-			if got := v.all(); len(got) != 11 {
-				t.Errorf("%d events in 10 seconds", len(got))
-			}
-			v.leave()
-		}
-		time.Sleep(10 * time.Second)
-		if asked != 22 {
-			t.Errorf("%d texts of keys for 11 events, want 22", asked)
-		}
-	})
-}
-
 // A browser that reads nothing is let go, and so is one whose connection is broken. A slow one
 // misses seconds.
 func TestABrowserThatReadsNothing(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 
@@ -208,21 +207,6 @@ func TestARequestWithAnotherMethodIsLimitedOnlyIfItHasABody(t *testing.T) {
 	s.want(many(25, func(int) int { return s.serve(page, 200) }), "map[400:20 429:5]")
 	page.method = http.MethodHead // routers send it to the handlers of GET
 	s.want(many(5, func(int) int { return s.serve(page, 200) }), "map[429:5]")
-}
-
-// The handler of a request that cannot log in has checked no password.
-func TestARequestWithAnotherMethodIsNeverASuccess(t *testing.T) {
-	var events []login.EventKind
-	s := newSite(t, login.Config{OnEvent: func(e login.Event) { events = append(events, e.Kind) }})
-	other := form("203.0.113.1", "alice")
-	other.method = http.MethodPut
-	s.want(s.wrongs(4, "203.0.113.1", "alice"), "map[401:4]")
-	s.want(many(3, func(int) int { return s.serve(other, 200) }), "map[200:3]")
-	s.want(s.wrongs(3, "203.0.113.1", "alice"), "map[401:1 429:2]")
-	s.wantKnown("203.0.113.1", "alice", false)
-	if slices.Contains(events, login.EventSucceeded) {
-		t.Errorf("events %v", events)
-	}
 }
 
 // unreadable is a request whose body cannot be read.

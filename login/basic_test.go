@@ -3,7 +3,6 @@ package login_test
 import (
 	"context"
 	"net/http"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -110,45 +109,6 @@ func TestWhoDoesNotWaitInALine(t *testing.T) {
 			if got := s.serve(row.r, http.StatusUnauthorized); got != row.want || time.Since(begun) > 0 {
 				t.Errorf("%s: status %d after %v, want %d", name, got, time.Since(begun), row.want)
 			}
-		}
-	})
-}
-
-// A thousand requests wait. The limits decide on the next one at once.
-func TestALineIsBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newSite(t, login.Config{Sources: []core.KeyFunc{login.BasicUser()}, Methods: []string{"GET"}, Attempts: core.PerMinute(10_000)})
-		for range 5 {
-			defer s.begin(basicGet("Basic YWxpY2U6eA=="))(http.StatusUnauthorized)
-		}
-		var waiting sync.WaitGroup
-		defer waiting.Wait()
-		for range 1000 {
-			waiting.Go(func() { s.guard.Check(basicGet("Basic YWxpY2U6eA==")) })
-		}
-		synctest.Wait()
-		begun := time.Now()
-		if d := s.guard.Check(basicGet("Basic YWxpY2U6eA==")); d.Allowed || time.Since(begun) > 0 {
-			t.Errorf("%v after %v", d, time.Since(begun))
-		}
-	})
-}
-
-// No text in a cookie or in the header Authorization makes the guard panic.
-func FuzzCredentials(f *testing.F) {
-	guard := core.Must(login.NewGuard(login.Config{Sources: []core.KeyFunc{login.BasicUser()}, Secrets: [][]byte{secret}, Attempts: core.PerMinute(core.MaxQuota), AccountFailures: core.Limit{Quota: 0, Window: time.Hour}}))
-	good, err := guard.DeviceCookie(context.Background(), "alice")
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(good.Value[:len(good.Value)-1]+"!", "Basic YWxpY2U6eA==")
-	f.Add("", "Basic")
-	f.Add(strings.Repeat("A", 75), "bAsIc \x00")
-	f.Fuzz(func(t *testing.T, cookie, authorization string) {
-		r := form("203.0.113.1", "")
-		r.header = http.Header{"Cookie": {"__Host-device=" + cookie}, "Authorization": {authorization}}
-		if d := guard.Check(r); d.Allowed {
-			t.Errorf("cookie %q is believed", cookie)
 		}
 	})
 }

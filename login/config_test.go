@@ -1,9 +1,7 @@
 package login_test
 
 import (
-	"context"
 	"errors"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -65,23 +63,4 @@ func TestConfigErrorsNameTheField(t *testing.T) {
 			t.Errorf("%s is not among the errors: %v", field, err)
 		}
 	}
-}
-
-// The guard neither writes into the slices of the caller nor follows changes of them.
-func TestAGuardHasSlicesOfItsOwn(t *testing.T) {
-	methods, sources, mine := []string{"GET", "PATCH"}, []core.KeyFunc{login.BasicUser()}, []byte(strings.Repeat("m", 32))
-	s := newSite(t, login.Config{Methods: methods[:1], Sources: sources, Secrets: [][]byte{mine}})
-	if methods[1] != "PATCH" {
-		t.Errorf("the caller's slice is %q", methods)
-	}
-	cookie := s.cookieOf("alice")
-	methods[0], sources[0] = "PATCH", func([]byte, core.Request) ([]byte, error) { return []byte("other"), nil }
-	clear(mine)
-	r := basicGet("Basic YWxpY2U6eA==")
-	r.header.Set("Cookie", cookie)
-	if s.serve(r, http.StatusUnauthorized); s.last.Load().Trust != "device" {
-		t.Errorf("%+v", s.last.Load())
-	}
-	r = &request{ctx: context.Background(), method: "GET", peer: "203.0.113.1", header: http.Header{}}
-	s.want(many(1, func(int) int { return s.serve(r, 401) }), "map[400:1]")
 }

@@ -99,17 +99,3 @@ func TestHowLongADeviceCookieIsValid(t *testing.T) {
 		}
 	}
 }
-
-// A thousand failures with one cookie: its own quota, then a stranger. Strangers are denied.
-func TestTheFailuresOfADeviceCookie(t *testing.T) {
-	s := newSite(t, login.Config{Secrets: [][]byte{secret}})
-	s.flood(200, "alice")
-	cookie := s.cookieOf("alice")
-	s.want(many(1000, func(i int) int { return s.serve(with(cookie, ip(300+i), "alice"), http.StatusUnauthorized) }), "map[401:5 429:995]")
-	if got := s.trust(s.cookieOf("alice"), "alice"); got != "device" {
-		t.Errorf("another cookie of the account: trusted by %q", got)
-	}
-	// A stranger has the quota of its address for the account too.
-	r := with(s.cookieOf("bob"), "203.0.113.1", "bob")
-	s.want(many(13, func(int) int { return s.serve(r, http.StatusUnauthorized) }), "map[401:10 429:3]")
-}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -130,18 +129,6 @@ func TestADayOfGuessing(t *testing.T) {
 	}
 }
 
-func TestConcurrentGuessesGetNoMoreThanTheQuota(t *testing.T) {
-	s := newSite(t, login.Config{Attempts: core.PerMinute(1000)})
-	var wg sync.WaitGroup
-	for range 200 {
-		wg.Go(func() { s.wrong("203.0.113.1", "alice") })
-	}
-	wg.Wait()
-	if n := s.reached.Load(); n != 5 {
-		t.Errorf("%d guesses reached the handler, want 5", n)
-	}
-}
-
 func TestASuccessResetsTheFailuresOfItsAddressAndAccountOnly(t *testing.T) {
 	s := newSite(t, login.Config{})
 	s.wrongs(4, "203.0.113.1", "alice")
@@ -254,20 +241,4 @@ func TestDamagedCounters(t *testing.T) {
 	s.want(s.wrongs(20, "203.0.113.1", "alice"), "map[429:20]")
 	s.clock.Advance(time.Hour + time.Second) // the guard works on
 	s.want(s.wrongs(1, "203.0.113.2", "bob"), "map[401:1]")
-}
-
-func BenchmarkGuard(b *testing.B) {
-	endless := core.Limit{Quota: core.MaxQuota, Window: time.Minute, Algorithm: core.FixedWindow}
-	g := core.Must(login.NewGuard(login.Config{Field: "username", Secrets: [][]byte{secret}, Attempts: endless, Failures: endless, AccountFailures: endless}))
-	defer g.Close() //nolint:errcheck // of no interest any more
-	r := form("203.0.113.1", "alice")
-	for name, status := range map[string]int{"a failure": 401, "a success": 200} {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				d := g.Check(r)
-				g.Settle(r, d, core.Outcome{Status: status})
-			}
-		})
-	}
 }

@@ -64,19 +64,6 @@ func TestASecondSettleDoesNothing(t *testing.T) {
 	}
 }
 
-// It may be a decision of another limiter.
-func TestADecisionThatIsNotTheGuardsCountsAsNothing(t *testing.T) {
-	s := newSite(t, login.Config{})
-	r := form("203.0.113.1", "alice")
-	s.guard.Settle(r, core.Decision{Allowed: true}, core.Outcome{Status: 401})
-	if denial := s.guard.Deny(r, core.Decision{Reason: core.ReasonOverLimit}); denial.Status != http.StatusTooManyRequests {
-		t.Errorf("denied with %+v", denial)
-	}
-	if st := s.guard.Stats(); s.last.Load() != nil || st != (core.Stats{}) {
-		t.Errorf("%+v, %+v", s.last.Load(), st)
-	}
-}
-
 func TestACanceledRequestCountsAsAFailure(t *testing.T) {
 	var events []login.EventKind
 	s := newSite(t, login.Config{
@@ -135,21 +122,6 @@ func TestRedirectFails(t *testing.T) {
 			t.Errorf("status %d, headers not known: success %v, want %v", status, got, want)
 		}
 	}
-}
-
-// A redirect to the path of the form is never a success, and no text makes the function
-// panic.
-func FuzzRedirectFails(f *testing.F) {
-	for _, s := range []string{"/login", "login?x=://", "//h/login", "?", "%zz", "mailto:a", "\x00"} {
-		f.Add(s, "/login")
-	}
-	f.Fuzz(func(t *testing.T, location, form string) {
-		success := login.RedirectFails(form)
-		_ = success(found(location))
-		if form == "/login" && success(found("/login?"+location)) {
-			t.Errorf("a redirect to /login?%s is a success", location)
-		}
-	})
 }
 
 func ExampleRedirectFails() {

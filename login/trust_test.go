@@ -7,26 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/login"
 )
-
-// An attempt that reaches the handler asks the store once whether its client is trusted, with a
-// device cookie or without. An attempt that is denied because of its address does not ask.
-func TestTheStoreIsAskedForTrustOncePerAttempt(t *testing.T) {
-	store := newShared(t, core.MemoryConfig{})
-	s := newSite(t, login.Config{Store: store, Secrets: [][]byte{secret}, Attempts: core.PerMinute(3)})
-	good, other := s.cookieOf("alice"), s.cookieOf("bob")
-	for name, r := range map[string]*request{
-		"no cookie": form("203.0.113.1", "alice"), "a cookie of somebody else": with(other, "203.0.113.2", "alice"), "a cookie": with(good, "203.0.113.3", "alice"),
-	} {
-		before := store.asked["login-memory"].Load()
-		s.want(many(5, func(int) int { return s.serve(r, http.StatusUnauthorized) }), "map[401:3 429:2]")
-		if n := store.asked["login-memory"].Load() - before; n != 3 {
-			t.Errorf("%s: the store was asked %d times for 3 attempts", name, n)
-		}
-	}
-}
 
 // All trusted clients of an account share one limit. Above it they count as strangers and get
 // the same response as strangers.
@@ -72,18 +54,6 @@ func TestTrustedClientsHaveALimitTogether(t *testing.T) {
 	}
 }
 
-// The limits of strangers allow nothing, and one cookie after another fails.
-func TestDeviceCookiesShareALimit(t *testing.T) {
-	none := core.Limit{Quota: 0, Window: time.Hour, Algorithm: core.FixedWindow}
-	s := newSite(t, login.Config{Secrets: [][]byte{secret}, AccountFailures: none, TrustedFailures: core.PerHour(2)})
-	s.want(many(5, func(i int) int {
-		return s.serve(with(s.cookieOf("alice"), ip(i), "alice"), http.StatusUnauthorized)
-	}), "map[401:2 429:3]")
-	if st := s.status("alice", "203.0.113.1"); !st.Trusted.Denied {
-		t.Errorf("%+v", st)
-	}
-}
-
 // Trust is a success of the address, as one through the guard is.
 func TestTrustCountsASuccessElsewhere(t *testing.T) {
 	s := newSite(t, login.Config{})
@@ -115,18 +85,6 @@ func TestAKnownAddress(t *testing.T) {
 	s.clock.Advance(14 * day)
 	s.flood(200, "alice")
 	s.want(many(1, func(int) int { return s.right("192.0.2.1", "alice") }), "map[429:1]")
-}
-
-func TestALoginToAnotherAccountDoesNotMakeAClientTrusted(t *testing.T) {
-	s := newSite(t, login.Config{Secrets: [][]byte{secret}})
-	s.flood(200, "alice")
-	cookie := s.cookieOf("mallory")
-	for i := range 100 {
-		s.right(ip(300+i), "mallory")
-		if a, b := s.wrong(ip(300+i), "alice"), s.serve(with(cookie, ip(300+i), "alice"), http.StatusUnauthorized); a != 429 || b != 429 {
-			t.Fatalf("statuses %d, %d", a, b)
-		}
-	}
 }
 
 // The client may leave as soon as it has the response.

@@ -19,7 +19,6 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/floodgate-go/floodgate/core"
-	"github.com/floodgate-go/floodgate/internal/racetest"
 	otelobserve "github.com/floodgate-go/floodgate/observe/otel"
 )
 
@@ -232,15 +231,6 @@ func TestTheTextOfAnErrorOfASpan(t *testing.T) {
 		if got, _ := attrs.Value("error"); got.AsString() != want {
 			t.Errorf("%.20q: %q, want %q", text, got.AsString(), want)
 		}
-	}
-}
-
-func TestDecisionsAllocateNothing(t *testing.T) {
-	o := core.Must(otelobserve.New(otelobserve.Config{Metrics: metric.NewMeterProvider()}))
-	l := core.Must(core.New(core.Config{Rules: []core.Rule{{Limits: []core.Limit{core.PerHour(2_000_000)}}}, Observer: o}))
-	ctx, hit := context.Background(), core.Hit{Rule: "default", Key: "k"}
-	if n := testing.AllocsPerRun(1000, func() { l.Allow(ctx, hit) }); n != 0 && !racetest.Enabled {
-		t.Errorf("%v allocations", n)
 	}
 }
 

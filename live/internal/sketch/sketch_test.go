@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -62,26 +61,6 @@ func TestCountsAreWithinTheirBounds(t *testing.T) {
 			t.Fatalf("%d keys, want %d", len(top), len(came))
 		}
 	})
-}
-
-// Keys of other rules, and keys with other extras, are other keys.
-func TestKeysThatDifferInOnePartOnly(t *testing.T) {
-	s := sketch.New(800)
-	keys := []sketch.Key{{}, {Rule: "a"}, {Key: "a"}, {Extra: "a"}, {Rule: "a", Key: "a"}, {Key: "a", Extra: "a"}, {Rule: "a", Key: "a", Extra: "a"}, {Key: "a", Extra: "b"}, {Key: "b", Extra: "a"}, {Rule: "b", Key: "a"}, {Key: "ab"}}
-	for i, k := range keys {
-		for range i + 1 {
-			s.Add(k, 0)
-		}
-	}
-	counts := map[sketch.Key]uint64{}
-	for _, c := range s.Top(100) {
-		counts[c.Key] = c.Count
-	}
-	for i, k := range keys {
-		if counts[k] != uint64(i)+1 { //nolint:gosec // small
-			t.Errorf("%+v was counted %d times, want %d", k, counts[k], i+1)
-		}
-	}
 }
 
 // A key is cut if it and its extra are longer than what is kept of them, and not confused with
@@ -145,29 +124,6 @@ func TestTheTopOfAnAttackIsFound(t *testing.T) {
 	}
 }
 
-func TestConcurrentCountsAreAllThere(t *testing.T) {
-	s := sketch.New(64)
-	var wg sync.WaitGroup
-	for range 8 {
-		wg.Go(func() {
-			for i := range 1000 {
-				s.Add(key(i%4), 1)
-				if i%100 == 0 {
-					_ = s.Top(3)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	sum := uint64(0)
-	for _, c := range s.Top(10) {
-		sum += c.Count
-	}
-	if sum != 8000 {
-		t.Errorf("%d, want 8000", sum)
-	}
-}
-
 // Memory does not grow with the number of keys.
 func TestMemoryAllocationsEndWhenItIsFull(t *testing.T) {
 	s, keys := sketch.New(512), make([]sketch.Key, 20_000)
@@ -178,24 +134,5 @@ func TestMemoryAllocationsEndWhenItIsFull(t *testing.T) {
 	i := 0
 	if n := testing.AllocsPerRun(10_000, func() { s.Add(keys[i%len(keys)], 1); i++ }); n > 0 {
 		t.Errorf("%v allocations for each key", n)
-	}
-}
-
-func BenchmarkAdd(b *testing.B) {
-	for _, n := range []int{1, 1000, 1_000_000} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			s, keys := sketch.New(2048), make([]sketch.Key, n)
-			for i := range keys {
-				keys[i] = sketch.Key{Rule: "user", Key: fmt.Sprintf("2001:db8::%x", i)}
-			}
-			b.ReportAllocs()
-			i := 0
-			for b.Loop() {
-				s.Add(keys[i], 1)
-				if i++; i == n {
-					i = 0
-				}
-			}
-		})
 	}
 }
