@@ -263,13 +263,11 @@ func many(n int, f func(i int) int) string {
 func ip(i int) string { return fmt.Sprintf("198.51.%d.%d", i/250, 1+i%250) }
 
 // shared is a store that several guards of one process open by the same name,
-// as guards in several processes do. It counts how often it is asked, and can
-// be cut off.
+// as guards in several processes do. It can be cut off.
 type shared struct {
 	*core.Memory
 	mu     sync.Mutex
 	opened map[string]core.Counters
-	asked  map[string]*atomic.Int64
 	gone   atomic.Bool
 	only   string       // the limiter that is cut off; "": all
 	left   atomic.Int64 // how many questions it still answers when it is cut off
@@ -281,7 +279,7 @@ func newShared(t *testing.T, c core.MemoryConfig) *shared {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &shared{Memory: m, opened: map[string]core.Counters{}, asked: map[string]*atomic.Int64{}}
+	return &shared{Memory: m, opened: map[string]core.Counters{}}
 }
 
 func (s *shared) Guarantees() core.Guarantees { return remote }
@@ -296,8 +294,7 @@ func (s *shared) Open(limiter string, rules []core.StoreRule) (core.Counters, er
 	if err != nil {
 		return nil, err
 	}
-	s.asked[limiter] = new(atomic.Int64)
-	s.opened[limiter] = sharedCounters{c, s, limiter, s.asked[limiter]}
+	s.opened[limiter] = sharedCounters{c, s, limiter}
 	return s.opened[limiter], nil
 }
 
@@ -305,11 +302,9 @@ type sharedCounters struct {
 	core.Counters
 	s       *shared
 	limiter string
-	asked   *atomic.Int64
 }
 
 func (c sharedCounters) Do(ctx context.Context, batch *core.Batch) error {
-	c.asked.Add(1)
 	if err := ctx.Err(); err != nil {
 		return err
 	}
