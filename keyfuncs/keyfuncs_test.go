@@ -319,14 +319,3 @@ func TestPathValueLogsTheFirstRequestWithoutAValue(t *testing.T) {
 		}
 	}
 }
-
-func TestRouteLogsNothingIfARouteHasMatched(t *testing.T) {
-	log := defaultLog(t, slog.LevelInfo)
-	f := keyfuncs.Route()
-	for range 10 {
-		keyOf(t, f, &request{route: "GET /items/{id}"})
-	}
-	if log.Len() > 0 {
-		t.Errorf("logged: %s", log)
-	}
-}

@@ -24,6 +24,7 @@ func TestQueryAndCookieRefuseValuesThatHandlersReadDifferently(t *testing.T) {
 	for line, want := range map[string]string{
 		"sid=abc": "abc", "sid=%61bc": "abc", "a=b; sid=abc; c": "abc", `sid="abc"`: "abc", "sid=a+b": "a b", "sid": "", "sid=": "", "a=b": "", "sid=abc ;": "abc",
 		"sid=abc; sid=abc": "abc", "sid=abc; sid=%61bc": "abc", "sid=abc; sid=abd": bad, "SID=abc": bad, "sid[]=abc": bad, "sid=%zz": bad, "sid= abc": bad,
+		"sid=abc~": "abc~", `sid="`: bad, `sid="abc`: bad, "sid=abc\x7f": bad, `sid=abc\`: bad,
 		`sid= "abc"`: bad, `sid=a"b`: bad, "sid=a\tb": bad, "sid=é": bad, "\tsid=abc": bad, strings.Repeat("a=b;", 1000) + "sid=a": bad, strings.Repeat("a=b;", 2000): "", "xsid=1": "",
 	} {
 		check(t, line, f, &request{header: headers("Cookie", line)}, want)
@@ -136,20 +137,4 @@ func TestANameWithAMalformedEscapeIsRefused(t *testing.T) {
 	check(t, "a parameter that is escaped", keyfuncs.Query("50%"), &request{rawQuery: "50%25=x"}, "x")
 	check(t, "a field", keyfuncs.PostField("50%"), formRequest("50%=x"), bad)
 	check(t, "a field that is escaped", keyfuncs.PostField("50%"), formRequest("50%25=x"), "x")
-}
-
-// net/http drops a cookie with such a character, and fasthttp reads it.
-func TestCookieRefusesCharactersThatNetHTTPDoesNotAccept(t *testing.T) {
-	f := keyfuncs.Cookie("sid")
-	for value, want := range map[string]string{
-		`""`: "", `a]`: "a]", "a!b": "a!b", "a#": "a#", `"`: bad, `"a`: bad, `a"`: bad, `"a"b"`: bad, "a\x7f": bad, "\x7f": bad, "a\x80": bad, "a\x1f": bad, "a~": "a~", "a b": "a b", `a\`: bad, `"a b"`: "a b",
-		`" a"`: " a", `"\x7f"`: bad, "a!": "a!", "a ": "a", " ": "", " a": bad, "%": bad, "%4": bad, "%41": "A", "%0g": bad,
-	} {
-		r := &request{header: headers("Cookie", "sid="+value)}
-		check(t, "sid="+value, f, r, want)
-		if want == bad {
-			r.cookies = map[string]string{"sid": strings.Trim(value, " ")} // as fasthttp reads it
-			check(t, "sid="+value+", which the framework reads", f, r, want)
-		}
-	}
 }

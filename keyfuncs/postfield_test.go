@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
-	"slices"
 	"strings"
 	"testing"
 
@@ -95,20 +94,6 @@ func TestPostField(t *testing.T) {
 			r.header = headers("Content-Type", row.contentType)
 		}
 		check(t, row.name, keyfuncs.PostField("username"), r, row.want)
-	}
-}
-
-// All objects on the path to the field have 1,000 fields together at most.
-func TestTheFieldsOfNestedObjectsAreCountedTogether(t *testing.T) {
-	f := keyfuncs.PostField("name", keyfuncs.JSONPath("user", "name"))
-	members := func(n int) string { return strings.Repeat(`"a":1,`, n) }
-	for name, row := range map[string]struct{ body, want string }{
-		"few":                    {`{` + members(400) + `"user":{` + members(400) + `"name":"alice"}}`, "alice"},
-		"many before and within": {`{` + members(600) + `"user":{` + members(600) + `"name":"alice"}}`, bad},
-		"many within and after":  {`{"user":{` + members(600) + `"name":"alice"},` + members(600) + `"b":1}`, bad},
-		"many before and after":  {`{` + members(600) + `"user":{"name":"alice"},` + members(600) + `"b":1}`, bad},
-	} {
-		check(t, name, f, &request{header: headers("Content-Type", jsonType), body: row.body}, row.want)
 	}
 }
 
@@ -228,39 +213,6 @@ func ExamplePostField() {
 	// "" <nil>
 }
 
-// measured is a request that keeps how much of its body is asked for.
-type measured struct {
-	*request
-	asked []int
-}
-
-func (r *measured) Body(max int) ([]byte, error) {
-	r.asked = append(r.asked, max)
-	return r.request.Body(max)
-}
-
-// A client must not make the limiter hold a long body in memory.
-func TestPostFieldAsksForNoMoreOfABodyThanItNeeds(t *testing.T) {
-	for _, row := range []struct {
-		name, kind string
-		opts       []keyfuncs.PostFieldOption
-		want       []int
-	}{
-		{"a form", formType, nil, []int{keyfuncs.MaxBody + 1}},
-		{"JSON", jsonType, nil, []int{keyfuncs.MaxBody + 1}},
-		{"another type", "application/xml", nil, nil},
-		{"another type, strict", "application/xml", []keyfuncs.PostFieldOption{keyfuncs.Strict()}, []int{1}},
-		{"JSON, forms only", jsonType, []keyfuncs.PostFieldOption{keyfuncs.FormsOnly()}, nil},
-		{"JSON, forms only, strict", jsonType, []keyfuncs.PostFieldOption{keyfuncs.FormsOnly(), keyfuncs.Strict()}, []int{1}},
-	} {
-		r := &measured{request: &request{header: headers("Content-Type", row.kind), body: strings.Repeat("x", keyfuncs.MaxBody)}}
-		_, _ = keyfuncs.PostField("username", row.opts...)(nil, r)
-		if !slices.Equal(r.asked, row.want) {
-			t.Errorf("%s: asks for %v bytes, want %v", row.name, r.asked, row.want)
-		}
-	}
-}
-
 func TestABodyThatCannotBeReceivedIsRefused(t *testing.T) {
 	reset := errors.New("connection reset")
 	failed := &net.OpError{Op: "read", Addr: &net.TCPAddr{IP: net.IPv4(203, 0, 113, 9)}, Err: reset}
@@ -272,14 +224,6 @@ func TestABodyThatCannotBeReceivedIsRefused(t *testing.T) {
 			t.Errorf("%s: key %q, error %v", kind, key, err)
 		}
 	}
-}
-
-// A member may have the name "".
-func TestJSONPathMayEndWithAnEmptyName(t *testing.T) {
-	f := keyfuncs.PostField("login", keyfuncs.JSONPath(""))
-	check(t, "an empty name", f, &request{header: headers("Content-Type", jsonType), body: `{"":"alice","login":"x"}`}, "alice")
-	nested := keyfuncs.PostField("name", keyfuncs.JSONPath("user", "name"))
-	check(t, "another member with an empty name", nested, &request{header: headers("Content-Type", jsonType), body: `{"":"x","user":{"":"y","name":"alice"}}`}, "alice")
 }
 
 // This holds for fields, parameters and cookies, whatever the place of the wanted one is.

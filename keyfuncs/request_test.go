@@ -11,6 +11,7 @@ import (
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/internal/requestlog"
+	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
 // request is a request that a test makes up.
@@ -51,6 +52,9 @@ func (r *request) Query(name string) (string, bool) {
 }
 
 func (r *request) Body(max int) ([]byte, error) {
+	if max > keyfuncs.MaxBody+1 {
+		panic("a client must not make the limiter hold a long body in memory")
+	}
 	return []byte(r.body[:min(max, len(r.body))]), r.bodyErr
 }
 

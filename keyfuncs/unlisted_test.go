@@ -109,15 +109,3 @@ func TestClientIPLogsAnAddressWithoutAPort(t *testing.T) {
 		}
 	}
 }
-
-func TestHeadersAreNotReadIfTheLogLevelIsDisabled(t *testing.T) {
-	log := defaultLog(t, slog.LevelError)
-	f, asked := keyfuncs.ClientIP(), 0
-	r := &looked{request{remote: "10.0.0.1:1", header: headers("X-Forwarded-For", "6.6.6.6")}, &asked}
-	for range 100 {
-		keyOf(t, f, r)
-	}
-	if asked != 0 || log.Len() > 0 {
-		t.Errorf("%d headers were looked at, logged: %s", asked, log)
-	}
-}
