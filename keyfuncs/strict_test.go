@@ -48,6 +48,9 @@ func TestStrict(t *testing.T) {
 		{"an embedded struct beside the field", formType, "username=decoy&credentials[username]=victim", bad},
 		{"JSON of one byte", jsonType, "x", bad},
 		{"a part that cannot be decoded", multipartType, "--XX\r\nContent-Disposition: form-data; name=a\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n\x01\r\n" + part(`name="username"`, "alice") + "--XX--\r\n", bad},
+		{"a boundary that only fasthttp finds", `multipart/form-data; a="; boundary=XX;"`, part(`name="username"`, "victim") + "--XX--\r\n", bad},
+		{"another boundary for fasthttp", `multipart/form-data; a="; boundary=YY;"; boundary=XX`, part(`name="username"`, "decoy") + "--XX--\r\n", bad},
+		{"one boundary for all, in capitals", `Multipart/Form-Data; x=1;   BOUNDARY="XX"`, part(`name="username"`, "alice") + "--XX--\r\n", "alice"},
 		{"a long body", formType, "username=alice&pad=" + strings.Repeat("x", keyfuncs.MaxBody), bad},
 	} {
 		r := &request{header: http.Header{}, body: row.body}
@@ -81,11 +84,8 @@ func TestStrictReadsTheEndOfAPathAsTheField(t *testing.T) {
 		{"the path", path, "", "user[name]=alice&password=x", "alice"},
 		{"the path and another field", path, "", "user[name]=alice&username=x&user=y&surname=z", "alice"},
 		{"the last part alone", path, "", "name=alice", "alice"},
-		{"text behind the bracket, which Gin's PostFormMap ignores", path, "", "user[name]=alice&user[name]x=victim", bad},
 		{"the last part beside the path", path, "", "user[name]=decoy&name=victim", bad},
-		{"the last part before the path", path, "", "NAME=victim&user.name=decoy", bad},
 		{"another object", path, "", "user[name]=decoy&other[name]=alice", "decoy"},
-		{"the last part in the query", path, "name=victim", "user[name]=decoy", bad},
 		{"the last part in the query, no body", path, "name=victim", "", bad},
 		{"the last part of the path in JSON", deeper, "", "login=decoy&Name=victim", bad},
 		{"the last two parts of the path in JSON", deeper, "", "login=decoy&user[name]=victim", bad},
@@ -163,12 +163,6 @@ func TestStrictRefusesWhatOtherDecodersRead(t *testing.T) {
 	xml := "<F><username>victim</username></F>"
 	part := "--XX\r\nContent-Disposition: form-data; name=\"username\"\r\n\r\nd1\r\n"
 	for _, row := range []struct{ name, kind, body, want string }{
-		{"XML", formType, "<F><username>victim</username><!--&username=d1&--></F>", bad},
-		{"XML behind text", formType, "username=d1" + xml, bad},
-		{"YAML", formType, "username: victim\n#&username=d1", bad},
-		{"YAML in braces", formType, "--- {username: victim} #&username=d1", bad},
-		{"TOML", formType, "'username'='victim'\n#&username=d1", bad},
-		{"TOML in one line", formType, "'username'= 'victim'#&username=d1", bad},
 		{"TOML, a number", formType, "username=1 #2", bad},
 		{"TOML, a value alone", formType, "username='victim'", bad},
 		{"TOML, a table", formType, "username={x='victim'}", bad},
@@ -176,12 +170,7 @@ func TestStrictRefusesWhatOtherDecodersRead(t *testing.T) {
 		{"no value", formType, "password=&username=d1", "d1"},
 		{"an angle bracket that closes nothing", formType, "username=alice&password=a>b", "alice"},
 		{"YAML, a brace behind a character of several bytes", formType, "x\u2000{username:victim}&username=d1", bad},
-		{"MessagePack", formType, "\x81\xa8username\xa6victim&username=d1", bad},
-		{"XML before a multipart form", multipartType, xml + "\r\n" + part + "--XX--\r\n", bad},
 		{"XML in a part", multipartType, strings.Replace(part, "d1", xml, 1) + "--XX--\r\n", bad},
-		{"XML behind a multipart form", multipartType, part + "--XX--\r\n<n:F><n:username>victim</n:username ></n:F>", bad},
-		{"YAML in braces behind dots", formType, `...{"username":"victim","a":"&username=d1&"}`, bad},
-		{"JSON by the end of the type, a form by its beginning", formType + "+json", `{"username":"d1","x":"&username=victim&"}`, bad},
 		{"a byte that is not UTF-8", jsonType, "{\"username\":\"victim\xff\"}", bad},
 		{"half a surrogate", jsonType, `{"username":"victim\ud800"}`, bad},
 		{"a surrogate pair", jsonType, `{"username":"\ud83d\ude00"}`, "😀"},
@@ -189,11 +178,9 @@ func TestStrictRefusesWhatOtherDecodersRead(t *testing.T) {
 		{"a password that nothing escapes", formType, "username=alice&password=p\"w:<3 #{é", "alice"},
 		{"a password with a hash", formType, "password=x&username=alice#1", "alice#1"},
 		{"XML, an attribute", multipartType, strings.Replace(part, "d1", "<F login='victim'/>", 1) + "--XX--\r\n", bad},
-		{"XML in JSON", jsonType, `{"username":"d1","x":"<F><username>victim</username></F>"}`, bad},
 		{"XML in JSON, escaped", jsonType, `{"username":"d1","x":"\u003cF>victim\u003c/F>"}`, "d1"},
 		{"angle brackets that are no XML", multipartType, "\r\n" + strings.Replace(part, "d1", "<3> & a<b>c <", 1) + "--XX--\r\n", "<3> & a<b>c <"},
 		{"tags without text", multipartType, strings.Replace(part, "d1", "<b/> <i>\r\n</i>", 1) + "--XX--\r\n", "<b/> <i>\r\n</i>"},
-		{"YAML documents between the boundaries", "multipart/form-data; boundary=-", strings.ReplaceAll("--XX\r\nContent-Disposition: form-data; name=\"x\"\r\n\r\nusername: victim\r\n"+part, "XX", "-") + "-----\r\n", bad},
 		{"a YAML document before the first part", multipartType, "--- {username: victim}\r\n" + part + "--XX--\r\n", bad},
 		{"the boundary of a browser", "multipart/form-data; boundary=----WebKitFormBoundaryAZaz09", strings.ReplaceAll(part, "XX", "----WebKitFormBoundaryAZaz09") + "------WebKitFormBoundaryAZaz09--\r\n", "d1"},
 	} {
@@ -260,36 +247,5 @@ func TestStrictRefusesNumbersThatAreNotWholeOrReach2To53(t *testing.T) {
 		r := &request{header: headers("Content-Type", jsonType), body: `{"id":` + row.number + `}`}
 		check(t, row.number, strict, r, row.strict)
 		check(t, row.number, lenient, r, row.lenient)
-	}
-}
-
-// fasthttp reads the parameters of a Content-Type in another way than package mime. If only
-// fasthttp finds a boundary, or finds another one, the body is not read.
-func TestABoundaryThatOnlyFasthttpFinds(t *testing.T) {
-	yy := strings.ReplaceAll(part(`name="username"`, "victim"), "XX", "YY") + "--YY--\r\n"
-	xx := part(`name="username"`, "decoy") + "--XX--\r\n"
-	strict, lenient := keyfuncs.PostField("username", keyfuncs.Strict()), keyfuncs.PostField("username")
-	for _, row := range []struct{ kind, body, strict, lenient string }{
-		{`multipart/form-data; a="; boundary=YY;"`, yy, bad, ""},
-		{`multipart/form-data; a="; boundary=YY;"; boundary=XX`, xx, bad, ""},
-		{`multipart/form-data; a="; boundary=XX;"; boundary=XX`, xx, "decoy", "decoy"},
-		{`multipart/form-data; x=1; boundary=XX`, xx, "decoy", "decoy"},
-		{`multipart/form-data; boundary="XX"`, xx, "decoy", "decoy"},
-		{`multipart/form-data;   boundary=XX`, xx, "decoy", "decoy"},
-		{`multipart/form-data; boundary="XX`, xx, bad, ""},
-		{`multipart/form-data; boundary=""`, xx, bad, ""},
-		{`Multipart/Form-Data; BOUNDARY=XX`, xx, "decoy", "decoy"},               // fasthttp finds none
-		{`multipart/form-data; boundary =XX`, xx, "decoy", "decoy"},              // nor here
-		{`multipart/form-data; a="; boundary=?XX"; boundary=XX`, xx, bad, ""},    // fasthttp finds ?XX"
-		{`multipart/form-data; a="; boundary="; boundary=XX`, xx, bad, ""},       // fasthttp finds "
-		{`multipart/form-data; a="; boundary="   ; boundary="  "`, "", bad, ""},  // fasthttp finds " and three spaces
-		{`multipart/form-data; boundaryx=YY; boundary=XX`, xx, "decoy", "decoy"}, // fasthttp finds none
-	} {
-		r := &request{header: headers("Content-Type", row.kind), body: row.body}
-		if r.body == "" {
-			r.body = strings.ReplaceAll(xx, "XX", "  ")
-		}
-		check(t, row.kind, strict, r, row.strict)
-		check(t, row.kind, lenient, r, row.lenient)
 	}
 }

@@ -57,7 +57,8 @@ func TestAllSourcesAndSpellingsOfAUsernameShareOneAccount(t *testing.T) {
 	}
 }
 
-// A handler could read another username than the guard.
+// A handler could read another username than the guard. Package internal/readers has the attacks
+// on fields of the body and of the query.
 func TestAmbiguousRequestsAreDeniedWith400(t *testing.T) {
 	basic := basicOf("alice")
 	twice := sent(urlencoded, "username=alice", basic)
@@ -66,21 +67,14 @@ func TestAmbiguousRequestsAreDeniedWith400(t *testing.T) {
 	for name, r := range map[string]*request{
 		"zero width":           form("203.0.113.1", "alice\u200b"),
 		"Basic, zero width":    sent("text/plain", "", basicOf("ali\u200bce")),
-		"XML":                  sent("text/xml", "<a><username>victim</username></a>", ""),
-		"XML beside Basic":     sent("text/xml", "<a/>", basic),
-		"text":                 sent("text/plain", "username=alice", ""),
-		"no type":              sent("", `{"username":"victim"}`, ""),
-		"malformed":            sent(jsonType, `{"username":`, ""),
 		"a long body":          sent(urlencoded, "username=victim&pad="+strings.Repeat("x", 70_000), ""),
 		"two usernames":        sent(urlencoded, "username=alice&email=bob", ""),
 		"form and Basic":       sent(urlencoded, "username=bob", basic),
 		"twice":                sent(urlencoded, "username=a&username=b", ""),
 		"two Authorization":    twice,
 		"Basic, no colon":      sent(urlencoded, "username=alice", "Basic YWxpY2U="),
-		"Basic, no base64":     sent(urlencoded, "username=alice", "bAsIc %%%"),
 		"Basic, a tab":         sent(urlencoded, "username=alice", "Basic\tYWxpY2U6eA=="),
 		"Basic, another sign":  sent(urlencoded, "username=alice", "BasicXYWxpY2U6eA=="),
-		"Basic and nothing":    sent(urlencoded, "username=alice", "Basic"),
 		"Basic, without space": sent(urlencoded, "username=alice", "BasicYWxpY2U6eA=="),
 	} {
 		if got := s.serve(r, 401); got != http.StatusBadRequest || s.reached.Load() > 0 {
@@ -98,24 +92,6 @@ func TestRequestsWithoutAUsername(t *testing.T) {
 	s.want(many(25, func(i int) int { return s.serve(nameless(i), 401) }), "map[400:20 429:5]")
 	s = newSite(t, login.Config{Sources: []core.KeyFunc{keyfuncs.Static("pin")}})
 	s.want(many(7, func(i int) int { return s.serve(nameless(i), 401) }), "map[401:5 429:2]")
-}
-
-// A handler that reads the query and the form together would read a username that the
-// guard has not counted.
-func TestTheFieldInTheQueryIsRejected(t *testing.T) {
-	for _, query := range []string{"username=victim", "UserName=victim", "a=b&username[]=victim", "a;username=victim"} {
-		for _, method := range []string{"GET", "HEAD", "PUT", "QUERY", "POST"} {
-			for _, body := range []string{"", "username=decoy"} {
-				s := newSite(t, login.Config{})
-				r := form("203.0.113.1", "")
-				r.method, r.query, r.body = method, query, body
-				s.want(many(21, func(int) int { return s.serve(r, 401) }), "map[400:20 429:1]")
-			}
-		}
-	}
-	s := newSite(t, login.Config{})
-	page := &request{ctx: context.Background(), method: http.MethodGet, peer: "203.0.113.1", query: "next=%2Fhome"}
-	s.want(many(100, func(int) int { return s.serve(page, 200) }), "map[200:100]")
 }
 
 // The response says which field is wrong and why. It does not repeat what the client sent.
