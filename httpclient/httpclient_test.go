@@ -267,42 +267,6 @@ func TestARequestIsNotChanged(t *testing.T) {
 	}
 }
 
-// Key functions read a copy of the body.
-func TestTheBodiesThatAKeyFunctionCanRead(t *testing.T) {
-	broken := errors.New("broken")
-	for name, row := range map[string]struct {
-		body    io.Reader
-		getBody func() (io.ReadCloser, error)
-		want    string
-		err     error
-	}{
-		"a string":   {body: strings.NewReader("hello"), want: "hel"},
-		"none":       {},
-		"no body":    {body: http.NoBody},
-		"a stream":   {body: io.MultiReader(), err: core.ErrBodyRead},
-		"not copied": {body: io.MultiReader(), getBody: func() (io.ReadCloser, error) { return nil, broken }, err: broken},
-	} {
-		var head []byte
-		var read error
-		limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "body", Limits: []core.Limit{core.PerHour(1)}, Key: func(dst []byte, r core.Request) ([]byte, error) {
-			head, read = r.Body(3)
-			return dst, nil
-		}}}}))
-		r := request(t.Context(), t, "http://a/", row.body)
-		if row.getBody != nil {
-			r.GetBody = row.getBody
-		}
-		resp, err := transport(limiter, ok).RoundTrip(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = resp.Body.Close()
-		if string(head) != row.want || !errors.Is(read, row.err) || (read == nil) != (row.err == nil) {
-			t.Errorf("%s: %q, %v, want %q, %v", name, head, read, row.want, row.err)
-		}
-	}
-}
-
 // pipe is the body of a response with the status 101.
 type pipe struct{ strings.Builder }
 

@@ -246,30 +246,3 @@ func TestASlotOfAnotherProcess(t *testing.T) {
 		here.Settle(r, d, core.Outcome{})
 	})
 }
-
-// A client that leaves the line holds no slot, and the next one gets it.
-func TestAClientThatLeavesTheLine(t *testing.T) {
-	each(t, func(t *testing.T, c inflight.Config) {
-		c.Max, c.MaxWait = 1, time.Minute
-		l := newLimiter(t, c)
-		defer l.Close() //nolint:errcheck // nil
-		r := request(t.Context(), "k")
-		first := l.Check(r)
-		ctx, cancel := context.WithCancel(t.Context())
-		left, next := make(chan core.Decision, 1), make(chan core.Decision, 1)
-		go func() { left <- l.Check(request(ctx, "k")) }()
-		synctest.Wait()
-		go func() { next <- l.Check(r) }()
-		synctest.Wait()
-		cancel()
-		if d := <-left; d.Allowed {
-			t.Error(d)
-		}
-		l.Settle(r, first, core.Outcome{})
-		d := <-next
-		if !d.Allowed {
-			t.Error(d)
-		}
-		l.Settle(r, d, core.Outcome{})
-	})
-}

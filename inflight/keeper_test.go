@@ -2,11 +2,7 @@ package inflight_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"math/rand/v2"
-	"os"
-	"strconv"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -195,93 +191,4 @@ func TestSlotsThatWereLostCountAgain(t *testing.T) {
 		}
 		theirs()
 	})
-}
-
-// programs are limiters that share a store, beside a plain list of who holds what.
-type programs struct {
-	*testing.T
-	r        *rand.Rand
-	m        *memory
-	limiters []*inflight.Limiter
-	held     map[string][]func()
-	most     int
-}
-
-// step does something, and checks what is promised as long as no renewal has failed for a lease.
-func (p *programs) step() {
-	key := fmt.Sprint(p.r.IntN(4))
-	switch p.r.IntN(6) {
-	case 0, 1, 2:
-		release, ok, err := p.limiters[p.r.IntN(len(p.limiters))].Acquire(p.Context(), key)
-		switch {
-		case err != nil && !errors.Is(err, errGone):
-			p.Fatal(err)
-		case ok && len(p.held[key]) >= p.most:
-			p.Fatalf("key %s: a slot more than %d", key, p.most)
-		case ok:
-			p.held[key] = append(p.held[key], release)
-		}
-	case 3, 4:
-		if n := len(p.held[key]); n > 0 {
-			i := p.r.IntN(n)
-			p.held[key][i]()
-			p.held[key] = append(p.held[key][:i], p.held[key][i+1:]...)
-		}
-	default:
-		time.Sleep(time.Duration(p.r.IntN(4000)) * time.Millisecond)
-	}
-	all := 0
-	for _, held := range p.held {
-		all += len(held)
-	}
-	if n := p.m.held(); n < all {
-		p.Fatalf("the store counts %d slots of %d that are held", n, all)
-	}
-}
-
-// Programs that share a store which fails now and then hold at most Max of each key, and no slot
-// is lost or leaks. The environment variable FLOODGATE_SEED repeats a run.
-func TestModel(t *testing.T) {
-	seed := rand.Uint64()
-	if text := os.Getenv("FLOODGATE_SEED"); text != "" {
-		seed, _ = strconv.ParseUint(text, 10, 64)
-	}
-	t.Logf("FLOODGATE_SEED=%d", seed)
-	r := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a test
-	for range 50 {
-		synctest.Test(t, func(t *testing.T) {
-			m := newMemory()
-			p := &programs{T: t, r: r, m: m, held: map[string][]func(){}, most: 1 + r.IntN(4)}
-			for range 1 + r.IntN(3) {
-				p.limiters = append(p.limiters, newLimiter(t, inflight.Config{Max: int64(p.most), Store: m, Lease: 30 * time.Second}))
-			}
-			renewed := 0
-			faults := rand.New(rand.NewPCG(r.Uint64(), 0)) //nolint:gosec // a test
-			m.fail(func(operation string) (before, after bool) {
-				if operation == "renew" { // at most twice in a row, so that no lease ends
-					if renewed++; renewed%2 == 0 {
-						return false, false
-					}
-				}
-				return faults.IntN(10) == 0, faults.IntN(10) == 0
-			})
-			for range 300 {
-				p.step()
-			}
-			for _, held := range p.held {
-				for _, release := range held {
-					release()
-				}
-			}
-			time.Sleep(time.Minute)
-			synctest.Wait()
-			held := int64(m.held())
-			for _, l := range p.limiters {
-				held += l.Held()
-			}
-			if held != 0 {
-				t.Errorf("%d slots in the end", held)
-			}
-		})
-	}
 }

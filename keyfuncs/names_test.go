@@ -130,11 +130,3 @@ func TestEscapesAreReadAsNetURLReadsThem(t *testing.T) {
 		}
 	}
 }
-
-// net/url drops such a field, and fasthttp reads it.
-func TestANameWithAMalformedEscapeIsRefused(t *testing.T) {
-	check(t, "a parameter", keyfuncs.Query("50%"), &request{rawQuery: "50%=x"}, bad)
-	check(t, "a parameter that is escaped", keyfuncs.Query("50%"), &request{rawQuery: "50%25=x"}, "x")
-	check(t, "a field", keyfuncs.PostField("50%"), formRequest("50%=x"), bad)
-	check(t, "a field that is escaped", keyfuncs.PostField("50%"), formRequest("50%25=x"), "x")
-}

@@ -98,18 +98,6 @@ func TestStrictReadsTheEndOfAPathAsTheField(t *testing.T) {
 	check(t, "without Strict", lenient, formRequest("user[name]=alice&name=Alice+Smith"), "alice")
 }
 
-// A name of brackets and dots alone is no other spelling of the field.
-func TestStrictTakesANameOfBracketsForItself(t *testing.T) {
-	for _, other := range []string{"[]", ".", "[].", "]"} {
-		if got := keyOf(t, keyfuncs.PostField("username", keyfuncs.Strict()), formRequest("username=alice&"+other+"=x")); got != "alice" {
-			t.Errorf("beside %s: %q, want alice", other, got)
-		}
-		if got := keyOf(t, keyfuncs.PostField(other, keyfuncs.Strict()), formRequest("username=x&"+other+"=alice")); got != "alice" {
-			t.Errorf("%s: %q, want alice", other, got)
-		}
-	}
-}
-
 // Decoders of YAML and TOML give these bytes a meaning. Browsers and libraries escape them.
 func TestStrictRefusesUnescapedBytesThatOtherDecodersReadInAForm(t *testing.T) {
 	f := keyfuncs.PostField("username", keyfuncs.Strict())

@@ -149,19 +149,6 @@ func TestTheKeysThatAreNearTheirLimit(t *testing.T) {
 	})
 }
 
-func TestThePageAllocatesNothing(t *testing.T) {
-	o, _ := observed(t)
-	for name, seen := range map[string]core.Observation{
-		"allowed": {Remaining: 2, Capacity: 3, Allowed: true},
-		"near":    {Remaining: 0, Capacity: 3, Allowed: true, Key: "alice"},
-		"denied":  {Reason: core.ReasonOverLimit, Capacity: 3, Key: "alice"},
-	} {
-		if n := testing.AllocsPerRun(1000, func() { o.Decided(context.Background(), seen) }); n > 0 {
-			t.Errorf("%s: %v allocations", name, n)
-		}
-	}
-}
-
 // An observer of a limiter whose rules change keeps the counts of those that stay.
 func TestTheRulesOfAnotherConfiguration(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

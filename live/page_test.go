@@ -141,24 +141,6 @@ func TestABrowserThatReadsNothing(t *testing.T) {
 	})
 }
 
-// A page has 32 viewers at a time. One that has gone makes room for another.
-func TestTooManyViewers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newSite(t, live.Config{}, core.Config{})
-		var last *viewer
-		for range 32 {
-			last = follow(t, s.page)
-		}
-		if got := answer(t, call(s.page, http.MethodGet, "?events", "")); got.status != http.StatusServiceUnavailable {
-			t.Errorf("%+v", got)
-		}
-		if last.leave(); !last.gone() {
-			t.Error("the viewer stays")
-		}
-		s.see()
-	})
-}
-
 // A page that is closed ends the events and says so, and can be closed twice.
 func TestAClosedPage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -85,8 +85,9 @@ func TestAmbiguousRequestsAreDeniedWith400(t *testing.T) {
 
 // They are charged to their address. A form that has no username is one account.
 func TestRequestsWithoutAUsername(t *testing.T) {
+	query := &request{ctx: context.Background(), method: http.MethodGet, peer: "203.0.113.1", query: "username=victim"}
 	nameless := func(i int) *request {
-		return []*request{sent(urlencoded, "password=x", ""), form("203.0.113.1", " \t "), sent(jsonType, "{}", ""), sent("text/plain", "", "Bearer x")}[i%4]
+		return []*request{sent(urlencoded, "password=x", ""), form("203.0.113.1", " \t "), sent(jsonType, "{}", ""), sent("text/plain", "", "Bearer x"), query}[i%5]
 	}
 	s := newSite(t, login.Config{})
 	s.want(many(25, func(i int) int { return s.serve(nameless(i), 401) }), "map[400:20 429:5]")

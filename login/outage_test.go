@@ -51,21 +51,6 @@ func TestTheGuardLimitsWhileTheStoreDoesNotAnswer(t *testing.T) {
 	}
 }
 
-// A store of this process has nothing to fall back on. No limit has denied the attempts, so
-// there is no event.
-func TestAPrivateStoreThatFailsDeniesAttempts(t *testing.T) {
-	store, cut := private(t)
-	s := newSite(t, login.Config{Store: store, Log: quiet})
-	cut.gone.Store(true)
-	s.want(s.wrongs(3, "203.0.113.1", "alice"), "map[503:3]")
-	cut.gone.Store(false)
-	s.want(s.wrongs(1, "203.0.113.1", ""), "map[400:1]")
-	if e := s.last.Load(); e != nil {
-		t.Errorf("an event of an attempt that is answered with 503 or 400: %+v", e)
-	}
-	s.want(s.wrongs(1, "203.0.113.1", "alice"), "map[401:1]")
-}
-
 func TestMethodsReturnTheErrorsOfTheStore(t *testing.T) {
 	both := []string{"login", "login-memory"}
 	for method, row := range map[string]struct {

@@ -152,7 +152,7 @@ func TestAnUnblockTakesEffectOnOtherInstancesWithinASecond(t *testing.T) {
 }
 
 // Only a limit that denies has the text of too many attempts: a guard whose store fails, or
-// that cannot read the username, says so.
+// that cannot read the username, says so. There is no event then.
 func TestTheStandardDenialSaysWhyItDenies(t *testing.T) {
 	counters, store := private(t)
 	s := newSite(t, login.Config{Store: counters, Log: quiet})
@@ -164,8 +164,12 @@ func TestTheStandardDenialSaysWhyItDenies(t *testing.T) {
 		text   string
 	}{{"alice", false, 429, "Too many attempts to log in. Try again later."}, {"", false, 400, "missing or empty"}, {"alice", true, 503, "Try again later."}} {
 		store.gone.Store(row.gone)
+		s.last.Store(nil)
 		r := form("203.0.113.1", row.user)
 		denial := s.guard.Deny(r, s.guard.Check(r))
+		if e := s.last.Load(); (e != nil) != (row.status == 429) {
+			t.Errorf("%d: the event %+v", row.status, e)
+		}
 		if body := string(denial.Body); denial.Status != row.status || !strings.Contains(body, fmt.Sprintf(`"status":%d,`, row.status)) || !strings.Contains(body, row.text) {
 			t.Errorf("%d, want %d: %s", denial.Status, row.status, body)
 		}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -77,6 +78,29 @@ level=ERROR msg="floodgate: failed" limiter=api error=down
 	if got := text.String(); !strings.HasSuffix(got, " left_out=1\n") {
 		t.Errorf("still later: %q", got)
 	}
+}
+
+// Of many requests at the same time, one writes the line, and the others are counted.
+func TestOneOfManyWritesTheLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const many = 8
+		log, text := log()
+		f := core.Must(slogobserve.New(slogobserve.Config{Log: log})).Observe("api", nil)
+		for range 500 {
+			text.Reset()
+			var all sync.WaitGroup
+			for range many {
+				all.Go(func() { f.Decided(t.Context(), core.Observation{Rule: -1, Reason: core.ReasonFailed}) })
+			}
+			all.Wait()
+			time.Sleep(time.Second)
+			f.Decided(t.Context(), core.Observation{Rule: -1, Reason: core.ReasonFailed})
+			if got := text.String(); strings.Count(got, "\n") != 2 || !strings.HasSuffix(got, fmt.Sprintf(" left_out=%d\n", many-1)) {
+				t.Fatal(got)
+			}
+			time.Sleep(time.Second)
+		}
+	})
 }
 
 func TestKeysAreAskedFor(t *testing.T) {
