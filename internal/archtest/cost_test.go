@@ -127,24 +127,3 @@ func TestWhatAConsumerTakesAlongIsWhatThePageSays(t *testing.T) {
 		}
 	}
 }
-
-// Fiber v3 needs a newer fasthttp, and Echo v5 a newer golang.org/x/net. Who imports the
-// adapter for Fiber v2 gets neither.
-func TestTheAdapterForFiberV2RaisesNoVersionThatOtherMajorsNeed(t *testing.T) {
-	for _, p := range programs {
-		if p.adapter != "adapters/fiber" {
-			continue
-		}
-		version := func(c consumer, path string) string {
-			return strings.TrimSpace(c.run("list", "-m", "-f", "{{.Version}}", path))
-		}
-		with, without := newConsumer(t, source(p.adapter, p.imports, p.main, true)), newConsumer(t, source(p.adapter, p.imports, p.main, false))
-		const fasthttp, net, today = "github.com/valyala/fasthttp", "golang.org/x/net", "v0.56.0"
-		if got, want := version(with, fasthttp), version(without, fasthttp); got != want {
-			t.Errorf("%s %s, and %s without Floodgate", fasthttp, got, want)
-		}
-		if got := version(with, net); got != today {
-			t.Errorf("%s %s, want %s", net, got, today)
-		}
-	}
-}

@@ -39,14 +39,3 @@ func TestProgramsOfOtherLibraries(t *testing.T) {
 	}
 	report(t, w.RunPrograms(t.Context()))
 }
-
-func TestBrokenBefore(t *testing.T) {
-	const (
-		comment = "<!-- before -->\n"
-		program = "```go\npackage main\n\nfunc main() { println(1) }\n```\n\n"
-		output  = "```text\n1\n```\n\n"
-	)
-	page, problems := parsePage("page.md", comment+program+output+comment+"```go\nx()\n```\n"+comment+program+program)
-	report(t, problems)
-	wantProblems(t, CheckBefore([]*Page{page}), []broken{{14, "is for programs"}, {18, "does not have what the program prints"}})
-}

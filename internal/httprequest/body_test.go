@@ -155,15 +155,3 @@ func TestABodyThatIsUnread(t *testing.T) {
 		t.Error("a request without a body has an unread one")
 	}
 }
-
-// A key function that reads nothing is told of no error.
-func TestNothingIsReadOfAParsedForm(t *testing.T) {
-	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader("a=b"))
-	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	_ = r.ParseForm()
-	for n, want := range map[int]error{-1: nil, 0: nil, 1: core.ErrBodyRead} {
-		if head, err := (httprequest.Request{HTTP: r}).Body(n); len(head) != 0 || !errors.Is(err, want) {
-			t.Errorf("%d bytes: %q, %v, want %v", n, head, err, want)
-		}
-	}
-}

@@ -28,6 +28,8 @@ func serveID() {
 	}
 }
 
+func TestMain(m *testing.M) { Main(m, serveID) }
+
 func id(s *Server) (string, error) {
 	return s.Exchange("", func(r io.Reader) (string, error) {
 		text, err := io.ReadAll(r)
@@ -86,21 +88,5 @@ func TestAServerThatCannotStart(t *testing.T) {
 	p.Path = "/no/such/program"
 	if _, err := serve(t, p); err == nil || errors.Is(err, errEnded) {
 		t.Errorf("%v, want that there is no such program", err)
-	}
-}
-
-func TestLinesThatComeInPieces(t *testing.T) {
-	l := newLines()
-	for _, piece := range []string{"a\nb", "c\r\n", "a\n", "cut o"} {
-		_, _ = io.WriteString(l, piece)
-	}
-	l.end()
-	for line, want := range map[string]int{"a": 2, "bc": 1, "cut o": 0} {
-		if got := l.count(line); got != want {
-			t.Errorf("%q %d times, want %d", line, got, want)
-		}
-	}
-	if written, ok := l.wait("a", 3); ok || written["a"] != 2 || len(written) != 2 {
-		t.Errorf("%v, %t", written, ok)
 	}
 }
