@@ -6,7 +6,6 @@ require (
 	connectrpc.com/connect v1.21.0
 	github.com/chromedp/cdproto v0.159.0
 	github.com/chromedp/chromedp v0.22.1
-	github.com/coder/websocket v1.8.14
 	github.com/floodgate-go/floodgate v0.0.0
 	github.com/floodgate-go/floodgate/adapters/connect v0.0.0
 	github.com/floodgate-go/floodgate/adapters/echo5 v0.0.0

@@ -7,10 +7,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync/atomic"
 	"testing"
 
-	coder "github.com/coder/websocket"
 	"github.com/go-chi/chi/v5"
 	"github.com/go-chi/chi/v5/middleware"
 	gorilla "github.com/gorilla/websocket"
@@ -62,18 +60,6 @@ func TestChi(t *testing.T) {
 	want(t, statuses(r, "/a/1", "/a/2", "/none", "/a/3"), 200, 200, 404, 429)
 }
 
-// A limiter inside the router keys by chi's pattern.
-func TestChisPattern(t *testing.T) {
-	pattern := keyfuncs.Func(func(r core.Request) (string, error) {
-		return chi.RouteContext(r.Context()).RoutePattern(), nil
-	})
-	l := httplimit.Middleware(limiter(t, core.Rule{Key: pattern, Limits: []core.Limit{core.PerHour(2)}}))
-	r := chi.NewRouter()
-	r.With(l).Get("/a/{id}", hello)
-	r.With(l).Get("/b/{id}", hello)
-	want(t, statuses(r, "/a/1", "/b/1", "/a/2", "/a/3", "/b/2"), 200, 200, 200, 429, 200)
-}
-
 // A limiter that keys by route belongs on chi's routes: in Use no route has been
 // matched yet.
 func TestChisRoutes(t *testing.T) {
@@ -111,48 +97,14 @@ func TestChisRoutes(t *testing.T) {
 	}
 }
 
-// Chi's recovery middleware before the limiter.
-func TestChisRecoverer(t *testing.T) {
-	var panicked atomic.Bool
-	l := httplimit.Middleware(limiter(t, core.Rule{
-		Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.PerHour(1)},
-		Counts: func(_ core.Request, o core.Outcome) bool { panicked.Store(o.Panicked); return true },
-	}))
-	r := chi.NewRouter()
-	r.Use(middleware.Recoverer, l)
-	r.Get("/", func(http.ResponseWriter, *http.Request) { panic("handler") })
-	want(t, statuses(r, "/", "/"), 500, 429)
-	if !panicked.Load() {
-		t.Error("the limiter was not told of the panic")
-	}
-}
-
-// upgraded serves h behind a limiter that asks for the outcome, and returns a
-// WebSocket address and the outcomes.
-func upgraded(t *testing.T, h http.HandlerFunc) (url string, outcomes chan core.Outcome) {
-	t.Helper()
-	outcomes = make(chan core.Outcome, 10)
+// A WebSocket counts as any request, and the limiter learns its outcome.
+func TestGorillaWebSocket(t *testing.T) {
+	outcomes := make(chan core.Outcome, 1)
 	l := limiter(t, core.Rule{
 		Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.PerHour(1)},
 		Counts: func(_ core.Request, o core.Outcome) bool { outcomes <- o; return true },
 	})
-	s := httptest.NewServer(httplimit.Middleware(l)(h))
-	t.Cleanup(s.Close)
-	return "ws" + strings.TrimPrefix(s.URL, "http"), outcomes
-}
-
-func check(t *testing.T, outcomes chan core.Outcome, denied *http.Response) {
-	t.Helper()
-	if o := <-outcomes; o.Status != http.StatusSwitchingProtocols || o.Panicked {
-		t.Errorf("the limiter learnt %+v", o)
-	}
-	if denied == nil || denied.StatusCode != http.StatusTooManyRequests {
-		t.Errorf("the second connection: %v", denied)
-	}
-}
-
-func TestGorillaWebSocket(t *testing.T) {
-	url, outcomes := upgraded(t, func(w http.ResponseWriter, r *http.Request) {
+	s := httptest.NewServer(httplimit.Middleware(l)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, err := (&gorilla.Upgrader{}).Upgrade(w, r, nil)
 		if err != nil {
 			t.Error(err)
@@ -160,7 +112,9 @@ func TestGorillaWebSocket(t *testing.T) {
 		}
 		defer c.Close() //nolint:errcheck // nothing more is to be said
 		_ = c.WriteMessage(gorilla.TextMessage, []byte("hello"))
-	})
+	})))
+	defer s.Close()
+	url := "ws" + strings.TrimPrefix(s.URL, "http")
 	c, resp, err := gorilla.DefaultDialer.Dial(url, nil)
 	if err != nil {
 		t.Fatal(err, resp)
@@ -169,30 +123,10 @@ func TestGorillaWebSocket(t *testing.T) {
 	if _, b, err := c.ReadMessage(); err != nil || string(b) != "hello" {
 		t.Errorf("%q, %v", b, err)
 	}
-	_, denied, _ := gorilla.DefaultDialer.Dial(url, nil)
-	check(t, outcomes, denied)
-}
-
-func TestCoderWebSocket(t *testing.T) {
-	url, outcomes := upgraded(t, func(w http.ResponseWriter, r *http.Request) {
-		c, err := coder.Accept(w, r, nil)
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		defer c.CloseNow() //nolint:errcheck // nothing more is to be said
-		_ = c.Write(r.Context(), coder.MessageText, []byte("hello"))
-		_ = c.Close(coder.StatusNormalClosure, "")
-	})
-	c, _, err := coder.Dial(t.Context(), url, nil)
-	if err != nil {
-		t.Fatal(err)
+	if o := <-outcomes; o.Status != http.StatusSwitchingProtocols || o.Panicked {
+		t.Errorf("the limiter learnt %+v", o)
 	}
-	defer c.CloseNow() //nolint:errcheck // nothing more is to be said
-	if _, b, err := c.Read(t.Context()); err != nil || string(b) != "hello" {
-		t.Errorf("%q, %v", b, err)
+	if _, denied, _ := gorilla.DefaultDialer.Dial(url, nil); denied == nil || denied.StatusCode != http.StatusTooManyRequests {
+		t.Errorf("the second connection: %v", denied)
 	}
-	_, _, _ = c.Read(t.Context()) // the server's close
-	_, denied, _ := coder.Dial(t.Context(), url, nil)
-	check(t, outcomes, denied)
 }

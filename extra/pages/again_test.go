@@ -5,15 +5,11 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 
 	"github.com/floodgate-go/floodgate/core"
@@ -49,71 +45,6 @@ func service(t *testing.T, name string, quota int64) *live.Page {
 		Rules: []core.Rule{{Name: "user", Limits: []core.Limit{core.PerMinute(quota)}}},
 	})))
 	return page
-}
-
-// gateway is a reverse proxy of a process that may be away.
-type gateway struct {
-	proxy *httputil.ReverseProxy
-	until atomic.Int64 // when the process is back, in milliseconds
-	asked atomic.Int64 // for events, while it was away
-}
-
-func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if time.Now().UnixMilli() >= g.until.Load() {
-		g.proxy.ServeHTTP(w, r)
-		return
-	}
-	if r.URL.RawQuery == "events" {
-		g.asked.Add(1)
-	}
-	http.Error(w, "<h1>Bad gateway</h1>", http.StatusBadGateway)
-}
-
-// The pauses between two questions grow, to 15 seconds at most.
-func TestThePausesGrow(t *testing.T) {
-	s := newDoor(t)
-	one := service(t, "one", 20)
-	s.serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.RawQuery == "events" {
-			w.WriteHeader(http.StatusBadGateway)
-			return
-		}
-		one.ServeHTTP(w, r)
-	}))
-	ctx := browser(t)
-	// Every pause but that of a connection that is lost without a word (20 s) is over at once.
-	const quick = `window.pauses = []; { const wait = setTimeout; window.setTimeout = (f, ms) => ms === 20000 ? wait(f, ms) : (pauses.push(ms), wait(f, 1)); }`
-	if _, err := chromedp.Call(ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: quick}); err != nil {
-		t.Fatal(err)
-	}
-	do(t, ctx, chromedp.Navigate(s.URL))
-	until(t, ctx, `pauses.slice(0, 7).join() === "1000,2000,4000,8000,15000,15000,15000"`)
-}
-
-// Behind a proxy, a process is away for three seconds. The page says so meanwhile, and
-// comes back by itself.
-func TestAProcessBehindAProxyIsAwayForAMoment(t *testing.T) {
-	front, process := newDoor(t), newDoor(t)
-	process.serve(service(t, "one", 20))
-	target, err := url.Parse(process.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	g := &gateway{proxy: httputil.NewSingleHostReverseProxy(target)}
-	g.proxy.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
-	front.serve(g)
-	ctx := browser(t)
-	do(t, ctx, chromedp.Navigate(front.URL))
-	until(t, ctx, link+` === "live"`)
-	_ = found(t, ctx, chromedp.Evaluate[int](`window.before = 1`))
-	g.until.Store(time.Now().Add(3 * time.Second).UnixMilli())
-	process.CloseClientConnections()
-	until(t, ctx, link+` === "not live: the server answers with status 502. What you see is what it last said"`)
-	shoot(t, ctx, "live-away")
-	until(t, ctx, link+` === "live" && window.before === 1`)
-	if n := g.asked.Load(); n < 1 || n > 4 {
-		t.Errorf("the page has asked %d times in three seconds", n)
-	}
 }
 
 // A process closes the page, and another one takes its place.
@@ -157,37 +88,4 @@ func TestThePageSaysWhyItIsNotLive(t *testing.T) {
 	until(t, ctx, link+`.startsWith("not live: the page needs a server that sends each event at once: mount it outside of http.TimeoutHandler")`)
 	_ = page.Close()
 	held.Wait()
-}
-
-// A key that no wait lets in is not shown as one that is let in now.
-func TestAKeyThatIsNeverAdmittedAgain(t *testing.T) {
-	s := newDoor(t)
-	s.serve(service(t, "one", 0))
-	ctx := browser(t)
-	do(t, ctx, chromedp.Navigate(s.URL))
-	until(t, ctx, link+` === "live"`)
-	lookAt(t, ctx, "bob")
-	until(t, ctx, `document.getElementById("card-limits").textContent.endsWith("00never")`)
-}
-
-// A browser that was sent to the page with a username and a password in its address.
-func TestAPageWhoseAddressHasAPassword(t *testing.T) {
-	s := newDoor(t)
-	page := service(t, "one", 20)
-	s.serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if name, password, ok := r.BasicAuth(); !ok || name != "olga" || password != "secret" {
-			w.Header().Set("WWW-Authenticate", `Basic realm="operators"`)
-			w.WriteHeader(http.StatusUnauthorized)
-			return
-		}
-		page.ServeHTTP(w, r)
-	}))
-	ctx := browser(t)
-	do(t, ctx, chromedp.Navigate(strings.Replace(s.URL, "http://", "http://olga:secret@", 1)+"/?a=b"))
-	until(t, ctx, link+` === "live"`)
-	lookAt(t, ctx, "bob")
-	until(t, ctx, `document.querySelectorAll("#card-limits tr").length === 1`)
-	press(t, ctx, "#card-ban")
-	press(t, ctx, "#card-ban") // confirms it
-	until(t, ctx, `document.getElementById("card-said").textContent === "Banned for 1 hour."`)
 }
