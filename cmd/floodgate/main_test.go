@@ -270,36 +270,6 @@ func TestAnOutputThatCannotBeWrittenFailsTheCommand(t *testing.T) {
 	}
 }
 
-// A policy file of the largest size is read, and a longer one is not read to its end.
-func TestTheLargestPolicyFile(t *testing.T) {
-	text := "policies: [{name: a, key: ip, limits: 1/h}]\n"
-	comment := "#" + strings.Repeat("x", 1<<20-len(text)-2) + "\n"
-	expect(t, 0, "", "check", file(t, "largest.yaml", text+comment))
-	if _, errs := expect(t, 1, "", "check", file(t, "larger.yaml", text+comment+"\n")); !strings.Contains(errs, "has more than ") {
-		t.Errorf("of a larger one: %s", errs)
-	}
-}
-
-// The body has the type of a form, unless a header says otherwise.
-func TestTheBodyThatExplainShows(t *testing.T) {
-	path := file(t, "limits.yaml", "policies: [{name: a, key: 'form[\"user\"]', missing: own-bucket, limits: 1/h}, {name: b, key: 'header[\"content-type\"]', missing: own-bucket, limits: 1/h}]")
-	for _, c := range []struct {
-		args []string
-		want []string
-	}{
-		{[]string{"--method", "POST", "--data", "user=ann"}, []string{"key ann\n", "key application/x-www-form-urlencoded\n"}},
-		{[]string{"--method", "POST", "--data", `{"user":"ann"}`, "--header", "Content-Type:application/json "}, []string{"  one counter for all requests without a key\n", "key application/json\n"}},
-		{[]string{"--method", "POST"}, []string{"counted in each process by itself\n  one counter for all requests without a key\n"}},
-	} {
-		out, _ := expect(t, 0, "", append([]string{"explain", path}, c.args...)...)
-		for _, want := range c.want {
-			if !strings.Contains(out, want) {
-				t.Errorf("%q lacks %q:\n%s", c.args, want, out)
-			}
-		}
-	}
-}
-
 // go-redis logs each failed connection to the standard error. The command prints
 // one line instead.
 func TestAStoreThatIsGoneIsOneLineOfErrors(t *testing.T) {

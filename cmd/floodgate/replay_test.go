@@ -34,18 +34,6 @@ func TestALogThatIsNoAccessLog(t *testing.T) {
 	}
 }
 
-func TestReplayUsesTheQuotasOfKeys(t *testing.T) {
-	var log strings.Builder
-	for range 5 {
-		for _, user := range []string{"ann", "eve", "-"} {
-			log.WriteString("203.0.113.1 - " + user + " [21/Nov/2026:10:00:01 +0000] \"GET /api HTTP/1.1\" 200 12 \"-\" \"curl\"\n")
-		}
-	}
-	if out, _ := expect(t, 0, log.String(), "replay", file(t, "p.yaml", withCustomers), "-"); !strings.Contains(out, "8 allowed, 7 denied") {
-		t.Errorf("says %s", out)
-	}
-}
-
 func accessLog(n int) string {
 	var b strings.Builder
 	for i := range n {

@@ -1,124 +1,17 @@
 package mulesoft_test
 
 import (
-	"errors"
-	"fmt"
 	"log/slog"
-	"net/http"
-	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
-	"pgregory.net/rapid"
 
-	httplimit "github.com/floodgate-go/floodgate/adapters/nethttp"
 	"github.com/floodgate-go/floodgate/cmd/floodgate/internal/mulesoft"
-	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/policy"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// limited imports a file and returns an application with its policies, in which time
-// passes as now says.
-func limited(t interface {
-	Fatal(...any)
-	Cleanup(func())
-}, dir, file string, now func() time.Time,
-) http.Handler {
-	text, err := mulesoft.Import("mulesoft.yaml", []byte(file))
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(dir, "limits.yaml")
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	memory, err := core.NewMemory(core.MemoryConfig{Clock: now})
-	if err != nil {
-		t.Fatal(err)
-	}
-	set, err := policy.Load(path, policy.WithStore(memory), policy.Log(slog.New(slog.DiscardHandler)))
-	if err != nil {
-		t.Fatal(err, string(text))
-	}
-	t.Cleanup(func() {
-		if err := errors.Join(set.Close(), memory.Close()); err != nil {
-			t.Fatal(err)
-		}
-	})
-	return httplimit.Middleware(set)(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-}
-
-// The requests that pass are those of fixed windows that begin with the first request
-// of each value of the key, and of which all must have room.
-func TestAnImportedPolicyDecidesAsTheOriginal(t *testing.T) {
-	dir := t.TempDir()
-	rapid.Check(t, func(t *rapid.T) {
-		type window struct{ quota, length int }
-		windows := []window{
-			{rapid.IntRange(1, 4).Draw(t, "quota"), 1000 * rapid.IntRange(1, 10).Draw(t, "seconds")},
-			{rapid.IntRange(1, 9).Draw(t, "the other quota"), 1000*rapid.IntRange(1, 60).Draw(t, "the other seconds") + 500},
-		}
-		file := "policyRef: {name: rate-limiting-flex}\nconfig:\n  keySelector: \"#[attributes.queryParams['id']]\"\n  rateLimits:\n"
-		for _, w := range windows {
-			file += fmt.Sprintf("  - {maximumRequests: %d, timePeriodInMilliseconds: %d}\n", w.quota, w.length)
-		}
-		type counter struct{ start, used int }
-		counters := map[string]*[2]counter{}
-		at, begin := 0, time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
-		app := limited(t, dir, file, func() time.Time { return begin.Add(time.Duration(at) * time.Millisecond) })
-		for range rapid.IntRange(1, 60).Draw(t, "requests") {
-			at += rapid.SampledFrom([]int{0, 0, 1, 499, 500, 1000, 9000}).Draw(t, "wait")
-			id := rapid.SampledFrom([]string{"a", "A", ""}).Draw(t, "id")
-			if counters[id] == nil {
-				counters[id] = &[2]counter{{start: -1 << 30}, {start: -1 << 30}}
-			}
-			allowed := true
-			for i := range windows {
-				c := &counters[id][i]
-				if at >= c.start+windows[i].length {
-					*c = counter{start: at}
-				}
-				allowed = allowed && c.used < windows[i].quota
-			}
-			for i := range windows {
-				c := &counters[id][i]
-				if allowed {
-					c.used++
-				} else if c.used == 0 {
-					c.start = -1 << 30 // a denied request begins no window
-				}
-			}
-			w := httptest.NewRecorder()
-			app.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/?id="+id, nil))
-			if got := w.Code == http.StatusOK; got != allowed {
-				t.Fatalf("at %d ms, %q: allowed %t, want %t\n%s", at, id, got, allowed, file)
-			}
-		}
-	})
-}
-
-// A window of spike control holds no more than its quota, wherever it begins.
-func TestSpikeControlHasASlidingWindow(t *testing.T) {
-	at := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
-	app := limited(t, t.TempDir(), "policyRef: {name: spike-control-flex}\nconfig: {maximumRequests: 2, timePeriodInMilliseconds: 1000, delayTimeInMillis: 0, delayAttempts: 0}", func() time.Time { return at })
-	for _, step := range []struct {
-		wait int // milliseconds
-		code int
-	}{{0, 200}, {900, 200}, {50, 429}, {50, 200}, {100, 429}, {799, 429}, {1, 200}} {
-		at = at.Add(time.Duration(step.wait) * time.Millisecond)
-		w := httptest.NewRecorder()
-		app.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
-		if w.Code != step.code {
-			t.Errorf("%d ms later: %d, want %d", step.wait, w.Code, step.code)
-		}
-	}
-}
 
 const (
 	flex  = "policyRef: {name: rate-limiting-flex}\nconfig:\n  clusterizable: false\n  rateLimits: [{maximumRequests: 3, timePeriodInMilliseconds: 6000}]\n"

@@ -1,11 +1,8 @@
 package replay
 
 import (
-	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/floodgate-go/floodgate/cmd/floodgate/internal/accesslog"
 )
@@ -45,55 +42,4 @@ func TestRoutesOfPaths(t *testing.T) {
 			t.Errorf("%s is %s, want GET %s", path, got, want)
 		}
 	}
-}
-
-// Each policy is tried with each factor by itself, with counters of its own.
-func TestASweepCountsEachQuotaByItself(t *testing.T) {
-	now := time.Unix(1_800_000_000, 0)
-	s, err := newSweep("f", []byte("policies: [{name: a, limits: [10/h, 4/m name=m]}]"), func() time.Time { return now }, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := s.close(); err != nil {
-			t.Error(err)
-		}
-	}()
-	for range 20 {
-		s.check(&request{missing: map[string]bool{}})
-	}
-	curve := s.curves()[0]
-	if len(s.curves()) != 1 || curve.Policy != "a" || curve.Requests != 20 || len(curve.Points) != len(factors) {
-		t.Errorf("%+v", curve)
-	}
-	for i, p := range curve.Points {
-		m := max(1, int64(4*factors[i]+0.5))
-		h := max(1, int64(10*factors[i]+0.5))
-		if want := max(0, 20-min(m, h)); p.Factor != factors[i] || p.Denied != want || len(p.Quotas) != 2 || p.Quotas[0] != h || p.Quotas[1] != m || len(p.Limits) != 2 {
-			t.Errorf("× %g: %+v, want %d denied by %d and %d", factors[i], p, want, h, m)
-		}
-	}
-}
-
-// Nobody waits in a replay: the requests are those of the past.
-func TestNobodyWaitsInAReplay(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const text = "policies: [{name: a, limits: 5/m fixed_window, wait: 5m}, {name: b, limits: 9/m, wait: 5m, dry-run: true}, {name: c, limits: 9/m}]"
-		r, err := New(Config{Name: "f", Text: []byte(text), Sweep: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = r.Close() }()
-		r.now = time.Unix(1_800_000_000, 0)
-		begun, allowed := time.Now(), 0
-		for range 20 {
-			if r.set.Check(&request{missing: map[string]bool{}}).Allowed {
-				allowed++
-			}
-			r.sweep.check(&request{missing: map[string]bool{}})
-		}
-		if allowed != 5 || time.Since(begun) != 0 || !slices.Equal(r.report.Waits, []string{"a"}) {
-			t.Errorf("%d allowed after %v, want 5 at once; policies with wait: %q", allowed, time.Since(begun), r.report.Waits)
-		}
-	})
 }

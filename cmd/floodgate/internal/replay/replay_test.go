@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
-	"pgregory.net/rapid"
 
 	"github.com/floodgate-go/floodgate/cmd/floodgate/internal/replay"
 	"github.com/floodgate-go/floodgate/policy"
@@ -105,64 +105,11 @@ policies:
 	}
 }
 
-// Fixed windows, by a model.
-func TestAnyLogIsDecidedAsTheModelDoes(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		quota, window := rapid.IntRange(1, 4).Draw(t, "quota"), rapid.IntRange(1, 20).Draw(t, "window")
-		var log strings.Builder
-		second := 0
-		type counter struct{ start, used int }
-		counters := map[string]counter{}
-		denied := map[string]int64{}
-		var all int64
-		for range rapid.IntRange(1, 200).Draw(t, "requests") {
-			second += rapid.SampledFrom([]int{0, 0, 1, 3, 30}).Draw(t, "wait")
-			address := rapid.SampledFrom([]string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}).Draw(t, "address")
-			log.WriteString(line(second, address, "GET /"))
-			c, known := counters[address]
-			if !known || second >= c.start+window {
-				c = counter{start: second}
-			}
-			if c.used < quota {
-				c.used++
-			} else {
-				denied[address]++
-				all++
-			}
-			counters[address] = c
-		}
-		r, err := replay.New(config(fmt.Sprintf("policies: [{name: a, key: ip, limits: %d/%ds fixed_window}]", quota, window)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer r.Close() //nolint:errcheck // its counters are in memory
-		if err := r.Run(context.Background(), "log", strings.NewReader(log.String())); err != nil {
-			t.Fatal(err)
-		}
-		f := r.Report()
-		if f.Denied != all {
-			t.Fatalf("%d denied, want %d", f.Denied, all)
-		}
-		for _, k := range f.Keys {
-			if k.Denied != denied[k.Key] {
-				t.Fatalf("%s: %d denied, want %d", k.Key, k.Denied, denied[k.Key])
-			}
-		}
-	})
-}
-
 func TestUsersAndBadRequests(t *testing.T) {
 	log := strings.ReplaceAll(line(0, "a", "GET /?id=1")+line(1, "a", "GET /"), "- - [", "- ann [")
 	f := run(t, config(`policies: [{name: a, key: user, limits: 1/h, match: {when: 'query["id"] == "1"'}}, {name: b, key: 'query["id"]', missing: reject, limits: 1/h}]`), log)
 	if f.Allowed != 1 || f.Bad != 1 || f.Denied != 1 {
 		t.Errorf("%+v", f)
-	}
-}
-
-func TestTimesWithFractions(t *testing.T) {
-	log := `{"ts":1795182936.2,"ip":"a","method":"GET","path":"/"}` + "\n" + `{"ts":1795182936.4,"ip":"a","method":"GET","path":"/"}` + "\n"
-	if r := run(t, config("policies: [{name: a, limits: 1/200ms fixed_window}]"), log); r.WholeSeconds || r.Denied != 0 {
-		t.Errorf("%+v", r)
 	}
 }
 
@@ -180,27 +127,6 @@ func TestSeveralPoliciesCountAndAreSweptOnce(t *testing.T) {
 				t.Errorf("%s × %g: %d denied, want %d", s.Policy, p.Factor, p.Denied, n)
 			}
 		}
-	}
-}
-
-// The speed over a log of 200 MB or so: lines of the combined format, two
-// policies, a hundred thousand addresses.
-func BenchmarkReplay(b *testing.B) {
-	const lines = 20_000
-	var log strings.Builder
-	for i := range lines {
-		log.WriteString(line(i/50, fmt.Sprintf("10.%d.%d.%d", i%7, i%31, i%251), "GET /items/"+fmt.Sprint(i%1000)))
-	}
-	for name, sweep := range map[string]bool{"plain": false, "sweep": true} {
-		b.Run(name, func(b *testing.B) {
-			c := config("policies: [{name: a, key: ip, limits: 100/m}, {name: b, key: ip, limits: 5/s, match: {paths: [/items/*]}}]")
-			c.Sweep = sweep
-			b.SetBytes(int64(log.Len()))
-			for b.Loop() {
-				run(b, c, log.String())
-			}
-			b.ReportMetric(float64(lines)*float64(b.N)/b.Elapsed().Seconds(), "lines/s")
-		})
 	}
 }
 
@@ -267,14 +193,6 @@ func TestTheBusiestMinuteOfAClient(t *testing.T) {
 	c.HonestPerMinute = 59
 	if got := run(t, c, log.String()).Clients; got.Denied != 2 || got.Honest != 1 || got.HonestDenied != 1 || !slices.Equal(got.Examples, want[1:]) {
 		t.Errorf("%+v", got)
-	}
-}
-
-// A route has the path as it was sent: an escaped slash separates nothing.
-func TestTheRouteOfAnEscapedPath(t *testing.T) {
-	f := run(t, config("policies: [{name: a, limits: 0/h}]"), line(0, "a", "GET /files/a%2F17"))
-	if want := []replay.RouteReport{{Route: "GET /files/a%2F17", Requests: 1, Denied: 1}}; !slices.Equal(f.Routes, want) {
-		t.Errorf("the routes: %+v, want %+v", f.Routes, want)
 	}
 }
 
@@ -353,6 +271,18 @@ func TestWhatEndsAReplay(t *testing.T) {
 	if err := r.Run(ctx, "log", strings.NewReader(strings.Repeat(line(0, "a", "GET /"), 10_000))); !errors.Is(err, context.Canceled) {
 		t.Errorf("a replay that is interrupted: %v", err)
 	}
+}
+
+// Nobody waits in a replay: the requests are those of the past.
+func TestNobodyWaitsInAReplay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := config("policies: [{name: a, limits: 5/m fixed_window, wait: 5m}, {name: b, limits: 9/m, wait: 5m, dry-run: true}, {name: c, limits: 9/m}]")
+		c.Sweep = true
+		begun := time.Now()
+		if r := run(t, c, strings.Repeat(line(0, "a", "GET /"), 20)); r.Allowed != 5 || time.Since(begun) != 0 || !slices.Equal(r.Waits, []string{"a"}) {
+			t.Errorf("%d allowed after %v, want 5 at once; policies with wait: %q", r.Allowed, time.Since(begun), r.Waits)
+		}
+	})
 }
 
 // A request takes no time: of each ten that come at once, no limit of requests in flight
