@@ -178,22 +178,6 @@ func TestAPolicysPlaceDependsOnNoOtherName(t *testing.T) {
 	}
 }
 
-// A tier may be named so that its rule looks like a list of denied addresses.
-func TestARuleThatLooksLikeADenyList(t *testing.T) {
-	redis := redistest.Start(t)
-	file := fmt.Sprintf("store: {redis: {address: %q, timeout: 5s}, on-failure: fail-closed}\npolicies:\n  - {name: p.deny, tier: 'header[\"x-tier\"]', tiers: {default: unlimited, list: 3/h}}\n", redis.Addr)
-	codes := ""
-	for range 2 {
-		s := instance(t, file)
-		for range 2 {
-			codes += fmt.Sprint(s.send("GET", "/", header("X-Tier", "list")).Code, " ")
-		}
-	}
-	if codes != "200 200 200 429 " {
-		t.Errorf("two instances answer %s, want three times 200 and then 429", codes)
-	}
-}
-
 // Of several policies that deny a request, the one with the longest wait decides,
 // wherever it is in the file: the status, the body and Retry-After are its own. The
 // RateLimit fields are those of all.

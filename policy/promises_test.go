@@ -178,27 +178,6 @@ func TestAFallbackThatIsEmptyOrFails(t *testing.T) {
 	newSite(t, fmt.Sprintf(text, "reject")).expect(400, "GET", "/")
 }
 
-// With fallback, a value that begins with a question mark gets another one, so that it
-// is not the key of a request without the value. Without fallback it stays as it is.
-func TestAKeyThatBeginsWithAQuestionMark(t *testing.T) {
-	s := newSite(t, `policies: [{name: a, key: 'query["id"]', missing: reject, limits: 5/h}, {name: b, key: 'query["id"]', fallback: ip, limits: 5/h}]`)
-	s.expect(200, "GET", "/?id=%3Fx")
-	for rule, key := range map[string]string{"a": "?x", "b": "??x"} {
-		if d, err := s.set.Limiter().Peek(t.Context(), 1, core.Hit{Rule: rule, Key: key}); err != nil || d.Remaining != 4 {
-			t.Errorf("rule %s: %d left of %s, want 4: %v", rule, d.Remaining, key, err)
-		}
-	}
-}
-
-// One quota for the addresses of the local network, one for all others.
-func TestAnExpressionOfAddresses(t *testing.T) {
-	s := newSite(t, `policies: [{name: api, key: 'cidr(ip, "10.0.0.0/8", "192.168.0.0/16")', limits: 1/m}]`)
-	s.expect(200, "GET", "/", from("10.1.2.3"))
-	s.expect(429, "GET", "/", from("192.168.7.7"))
-	s.expect(200, "GET", "/", from("8.8.8.8"))
-	s.expect(429, "GET", "/", from("1.1.1.1"))
-}
-
 // No selector is one quota for all.
 func TestWithoutAKeyAllShareOneQuota(t *testing.T) {
 	s := newSite(t, `policies: [{name: api, limits: 2/m}]`)

@@ -222,17 +222,6 @@ func TestCountsStayWhileAFileChanges(t *testing.T) {
 	}
 }
 
-func TestABrokenChangeChangesNothing(t *testing.T) {
-	s := newSite(t, "policies: [{name: a, limits: 1/m}]")
-	for _, text := range []string{"", "policies: [{name: a, limits: 5/x}]", "store: {redis: {address: 'a:1'}}\npolicies: [{name: a, limits: 5/m}]", "local: {max-keys: 5}\npolicies: [{name: a, limits: 5/m}]"} {
-		if err := s.set.Replace([]byte(text)); err == nil {
-			t.Errorf("%q is taken", text)
-		}
-	}
-	s.expect(200, "GET", "/")
-	s.expect(429, "GET", "/")
-}
-
 func TestAClosedSetFails(t *testing.T) {
 	set, err := policy.Parse("f", []byte("policies: [{name: a, limits: 1/m}]"))
 	if err != nil {

@@ -279,14 +279,6 @@ func TestPrefixes(t *testing.T) {
 	}
 }
 
-func TestTheLongestExpression(t *testing.T) {
-	for n, want := range map[int]bool{MaxBytes: true, MaxBytes + 1: false} {
-		if _, bad := Compile("path"+strings.Repeat(" ", n-4), testSources(), Text); (bad == nil) != want {
-			t.Errorf("%d bytes: %v", n, bad)
-		}
-	}
-}
-
 // hits returns what a request costs.
 func hits(t *testing.T, text, target string) (n int64, err error) {
 	t.Helper()
