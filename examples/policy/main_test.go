@@ -83,20 +83,3 @@ func TestTheGateway(t *testing.T) {
 		t.Errorf("after the change: %d", resp.StatusCode)
 	}
 }
-
-func TestTheGatewaysOwnServer(t *testing.T) {
-	base, _ := gateway(t, "limits.yaml", "")
-	if resp, body := ask(t, "PUT", base+"/x"); resp.StatusCode != http.StatusOK || body != "upstream: PUT \"/x\"\n" {
-		t.Errorf("%d %q", resp.StatusCode, body)
-	}
-}
-
-func TestWhatTheGatewayCannotStartWith(t *testing.T) {
-	for name, args := range map[string][3]string{
-		"no file": {"127.0.0.1:0", "none.yaml", ""}, "no upstream": {"127.0.0.1:0", "limits.yaml", "here"}, "no address": {"127.0.0.1:x", "limits.yaml", ""},
-	} {
-		if err := run(t.Context(), args[0], args[1], args[2], slog.New(slog.DiscardHandler), func(net.Addr) {}); err == nil {
-			t.Errorf("%s: no error", name)
-		}
-	}
-}

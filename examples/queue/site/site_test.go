@@ -72,34 +72,3 @@ func TestTheLineOfEachUser(t *testing.T) {
 		both.Wait()
 	})
 }
-
-func TestRequestsWithoutAUser(t *testing.T) {
-	s, err := New(http.DefaultTransport)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close() //nolint:errcheck // the test is over
-	for path, method := range map[string]string{"/report": http.MethodGet, "/crowd": http.MethodPost} {
-		w := httptest.NewRecorder()
-		s.ServeHTTP(w, httptest.NewRequest(method, path, http.NoBody))
-		if w.Code != http.StatusBadRequest {
-			t.Errorf("%s %s: %d", method, path, w.Code)
-		}
-	}
-}
-
-// Another site cannot have a browser send a crowd.
-func TestAnotherSiteSendsNoCrowd(t *testing.T) {
-	s, err := New(http.DefaultTransport)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close() //nolint:errcheck // the test is over
-	r := httptest.NewRequest(http.MethodPost, "/crowd", strings.NewReader("user=ann"))
-	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	r.Header.Set("Sec-Fetch-Site", "cross-site")
-	w := httptest.NewRecorder()
-	if s.ServeHTTP(w, r); w.Code != http.StatusForbidden {
-		t.Errorf("%d %s", w.Code, w.Body)
-	}
-}
