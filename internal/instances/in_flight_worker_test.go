@@ -34,7 +34,6 @@ type inFlight struct {
 	Lease   time.Duration
 	Holds   time.Duration // how long a handler runs
 	Pauses  time.Duration // how long a caller that was denied waits, on average
-	Keeps   bool          // each caller acquires once, and releases when the process is stopped
 }
 
 func (w inFlight) limiter() (*inflight.Limiter, func() error, error) {
@@ -46,8 +45,7 @@ func (w inFlight) limiter() (*inflight.Limiter, func() error, error) {
 
 const oneUser = "ann"
 
-// run is the program of a process. It writes "over" when more than the quota run at a
-// time, and "held" for each slot that it keeps.
+// run is the program of a process. It writes "over" when more than the quota run at a time.
 func (w inFlight) run(begin, stopped <-chan struct{}) error {
 	limiter, closeStore, err := w.limiter()
 	if err != nil {
@@ -67,9 +65,6 @@ func (w inFlight) run(begin, stopped <-chan struct{}) error {
 				default:
 				}
 				failed[i] = w.call(limiter, counting, stopped)
-				if w.Keeps {
-					return
-				}
 			}
 		})
 	}
@@ -87,11 +82,6 @@ func (w inFlight) call(limiter *inflight.Limiter, counting *redis.Client, stoppe
 	defer release()
 	if !ok {
 		pause(w.Pauses/2+rand.N(w.Pauses), stopped)
-		return nil
-	}
-	if w.Keeps {
-		fmt.Println("held")
-		<-stopped
 		return nil
 	}
 	field := fmt.Sprint(w.Process)

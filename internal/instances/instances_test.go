@@ -164,29 +164,8 @@ func check(t *testing.T, what string, quota, allowed, unknown int64, f ...*fleet
 	t.Logf("%s: %d takes of a quota of %d were allowed, at most %d may be; of %d nobody knows", what, allowed, quota, most, unknown)
 }
 
-// Processes that take from one key allow its quota together, also if some are
-// killed at any point of a take and started again.
-func TestProcessesShareAKey(t *testing.T) {
-	eachKind(t, func(t *testing.T, kind, addr string) {
-		const quota = 400
-		w := work{Kind: kind, Addr: addr, Limiter: "key", Limits: [][]core.Limit{{limit(quota, 0)}}}
-		f := newFleet(t, w, processes)
-		f.begin()
-		for i := range 3 {
-			f.kill(i, 10+5*i)
-		}
-		f.end()
-		left, _ := rest(t, w)
-		n, unknown := f.allowed(-1)
-		check(t, "one key", quota, n+left, unknown, f)
-		if unknown > 3*atOnce {
-			t.Errorf("%d takes have no end, at most %d were under way", unknown, 3*atOnce)
-		}
-	})
-}
-
 // Processes that take from several keys at once, all or none, allow the quota of
-// each key together.
+// each key together, also if some are killed at any point of a take and started again.
 func TestProcessesShareGroupsOfKeys(t *testing.T) {
 	eachKind(t, func(t *testing.T, kind, addr string) {
 		const all, own, keys = 300, 45, 8 // all is used up before the last of own is
@@ -203,6 +182,9 @@ func TestProcessesShareGroupsOfKeys(t *testing.T) {
 		left, leftOf := rest(t, w)
 		n, unknown := f.allowed(-1)
 		check(t, "the key of all", all, n+left, unknown, f)
+		if most := int64(f.kills * atOnce); unknown > most {
+			t.Errorf("%d takes have no end, at most %d were under way", unknown, most)
+		}
 		for key := range keys {
 			n, _ := f.allowed(key)
 			if most := own + betweenSync*int64(processes+f.kills-1); n+leftOf[key] > own && (kind != "postgres" || n+leftOf[key] > most) {

@@ -40,7 +40,6 @@ type work struct {
 	Limits     [][]core.Limit // of each rule
 	Keys       int            // of the second rule, if there is one; the first has one
 	AtOnce     int            // goroutines, atOnce if it is 0
-	Settles    bool           // it runs settle
 	InFlight   *inFlight      // it does this instead
 }
 
@@ -166,9 +165,6 @@ func worker() error {
 }
 
 func (w work) run(store opened, first int, stopped <-chan struct{}) error {
-	if w.Settles {
-		return w.settle(store, stopped)
-	}
 	denied := 0
 	for i := 0; denied < enough*max(1, w.Keys); i++ {
 		select {

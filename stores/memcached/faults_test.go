@@ -1,7 +1,6 @@
 package memcachedstore_test
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -170,56 +169,6 @@ func TestACanceledTakeIsCharged(t *testing.T) {
 		if time.Now().After(end) {
 			t.Fatalf("%d left after 20 takes of 100", left(t, l, "k"))
 		}
-	}
-}
-
-// fill stores values of all sizes until a server that evicts nothing is full.
-func fill(t *testing.T, server *memcachedtest.Server) {
-	t.Helper()
-	c, err := net.Dial("tcp", server.Addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = c.Close() }()
-	replies, n := bufio.NewReader(c), 0
-	for size := 20; size < 2000; size = size*5/4 + 1 {
-		for stored := 1; stored > 0; {
-			const many = 1000 // at a time
-			var sets strings.Builder
-			for range many {
-				n++
-				fmt.Fprintf(&sets, "set fill%d 0 0 %d\r\n%s\r\n", n, size, strings.Repeat("x", size))
-			}
-			go func() { _, _ = c.Write([]byte(sets.String())) }() // the server stops reading if nobody reads its replies
-			stored = 0
-			for range many {
-				reply, err := replies.ReadString('\n')
-				if err != nil {
-					t.Fatal(err)
-				}
-				if strings.HasPrefix(reply, "STORED") {
-					stored++
-				}
-			}
-		}
-	}
-}
-
-// A server that evicts nothing and has no room rejects a charge: it was not made.
-func TestAFullServerChargesNothing(t *testing.T) {
-	t.Parallel()
-	server := memcachedtest.Start(t, "-M", "-m", "2")
-	fill(t, server)
-	l := newLimiter(t, newStore(t, []string{server.Addr}, memcachedstore.Timeout(patience)), "full", core.PerHour(10))
-	_, err := take(l, "k")
-	if !errors.Is(err, core.ErrNotCharged) {
-		t.Errorf("error %v, want one that says that nothing was charged", err)
-	}
-	if reply, err := server.Do("flush_all"); err != nil || reply != "OK" {
-		t.Fatal(reply, err)
-	}
-	if n := left(t, l, "k"); n != 10 {
-		t.Errorf("%d left of 10", n)
 	}
 }
 

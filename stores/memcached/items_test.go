@@ -66,38 +66,6 @@ func TestAnItemThatOutlivesMemcachedsLongestTime(t *testing.T) {
 	}
 }
 
-// A server that is gone keeps no item of another server from being deleted.
-func TestDeleteBesideAServerThatIsGone(t *testing.T) {
-	selector := new(memcache.ServerList)
-	alive := memcachedtest.Start(t).Addr
-	if err := selector.SetServers("127.0.0.1:1", alive); err != nil {
-		t.Fatal(err)
-	}
-	s := items{client: memcache.NewFromSelector(selector)}
-	var names [2]string // of an item of each server
-	for i := 0; names[0] == "" || names[1] == ""; i++ {
-		name := fmt.Sprint("item-", i)
-		addr, err := selector.PickServer(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if addr.String() == alive {
-			names[1] = name
-		} else {
-			names[0] = name
-		}
-	}
-	if swapped, err := s.Swap(t.Context(), names[1], swapstore.Value{}, []byte("state"), time.Minute); err != nil || !swapped {
-		t.Fatal(swapped, err)
-	}
-	if err := s.Delete(t.Context(), names[:]); err == nil {
-		t.Error("no error")
-	}
-	if values, err := s.Load(t.Context(), names[1:]); err != nil || values[0].Value != nil {
-		t.Errorf("the item is %q (%v)", values[0].Value, err)
-	}
-}
-
 // What is sealed opens as it was; what has been cut, padded or changed does
 // not.
 func FuzzOpen(f *testing.F) {

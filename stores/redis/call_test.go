@@ -5,63 +5,17 @@ import (
 	"context"
 	"encoding"
 	"errors"
-	"fmt"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/auth"
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/core/storetest"
 	"github.com/floodgate-go/floodgate/internal/redistest"
 )
-
-// A call that is withdrawn when its command has been made, and not yet been written,
-// is not charged, and the others of the command are.
-func TestACallIsWithdrawnFromItsCommand(t *testing.T) {
-	client := redis.NewClient(&redis.Options{Addr: redistest.Start(t).Addr})
-	defer client.Close() //nolint:errcheck // the test is over
-	s := New(client, Timeout(20*time.Second), WithoutDenialCache())
-	rule := newCounters(s, "l", []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerHour(10)}}}).rules[0]
-	if err := client.ScriptLoad(t.Context(), library.of(rule.algorithms).text.(string)).Err(); err != nil {
-		t.Fatal(err)
-	}
-	items := func(i int, cost int64) []namedItem {
-		return []namedItem{{&core.Item{Cost: cost, Results: make([]core.Result, 1)}, &rule, fmt.Sprint("k", i)}}
-	}
-	x := &exchange{store: s}
-	all := make([]*call, 3)
-	for i := range all {
-		all[i] = s.newCall(s.begin(t.Context()), verbTake, items(i, 1))
-	}
-	x.calls = append(x.calls, all...)
-	cmd := x.arm(t.Context(), x.script(), false)
-	if !all[1].withdraw() {
-		t.Fatal("it cannot be withdrawn")
-	}
-	x.settle(cmd, s.process(t.Context(), s.client, cmd))
-	for i, c := range all {
-		if err := c.err; (err != nil) != (i == 1) || len(c.done) != 1 {
-			t.Errorf("call %d: error %v", i, err)
-		}
-		look := items(i, 0)
-		if _, err := s.ask(s.begin(t.Context()), verbPeek, look); err != nil {
-			t.Fatal(err)
-		}
-		want := int64(9)
-		if i == 1 {
-			want = 10
-		}
-		if got := look[0].Results[0].Remaining; got != want {
-			t.Errorf("call %d: %d remain, want %d", i, got, want)
-		}
-	}
-	x.calls = append(x.calls[:0], all[1])
-	if _, err := x.serialise(); !errors.Is(err, errWithdrawn) {
-		t.Errorf("a command without calls is written: error %v", err)
-	}
-}
 
 // process is a client.
 type process func(cmd redis.Cmder) error
@@ -128,59 +82,6 @@ func TestHowOftenACommandIsSentAgain(t *testing.T) {
 	}
 }
 
-// A command that failed, or that a gathering client was given, stays as it was: hooks and logs may
-// look at it when its caller has long been told, and such a client may write it once more.
-func TestACommandStaysAsItWas(t *testing.T) {
-	client := redis.NewClient(&redis.Options{Addr: redistest.Start(t).Addr})
-	defer client.Close() //nolint:errcheck // the test is over
-	for what, c := range map[string]struct {
-		gathers bool
-		do      func(cmd redis.Cmder) error
-		want    error
-	}{
-		"failed":                      {false, func(redis.Cmder) error { return errBroken }, errBroken},
-		"gathered, returned":          {true, func(redis.Cmder) error { return errBroken }, errBroken},
-		"gathered, in the command":    {true, func(cmd redis.Cmder) error { cmd.SetErr(errBroken); return nil }, errBroken},
-		"gathered, and has succeeded": {true, func(cmd redis.Cmder) error { return client.Process(t.Context(), cmd) }, nil},
-	} {
-		var first redis.Cmder
-		var input []byte
-		s := New(process(func(cmd redis.Cmder) error {
-			if first == nil {
-				first, input = cmd, inputOf(t, cmd)
-			}
-			return c.do(cmd)
-		}), Timeout(20*time.Second))
-		s.gathers = c.gathers
-		for _, key := range []string{"a", "b"} {
-			if _, err := s.do(s.begin(t.Context()), verbTake, items(t, s, key)); !errors.Is(err, c.want) {
-				t.Errorf("%s: error %v, want %v", what, err, c.want)
-			}
-		}
-		if args := first.Args(); args[argFirstKey] != "a" || fmt.Sprint(args[argFirstKey+1]) != "decisions" {
-			t.Errorf("%s: in the end, the first command is %v", what, args)
-		}
-		if c.gathers && c.want != nil && !bytes.Equal(inputOf(t, first), input) {
-			t.Errorf("%s: the first command is written as another one later", what)
-		}
-	}
-}
-
-func TestNamesOfClasses(t *testing.T) {
-	for c, want := range map[Class]string{ClassOther: "failed", ClassDamaged: "damaged", ClassDamaged + 1: "unknown class"} {
-		if got := c.String(); got != want {
-			t.Errorf("class %d is %q, want %q", c, got, want)
-		}
-	}
-}
-
-// The hash of the Redis Cluster specification, with its own example.
-func TestSlots(t *testing.T) {
-	if got := slotOf("123456789"); got != 0x31c3 {
-		t.Errorf("slot %#x, want 0x31c3", got)
-	}
-}
-
 // A server that does not know the script has run nothing: if the script cannot be sent then, it is known
 // that nothing was charged.
 func TestTheScriptThatCannotBeSent(t *testing.T) {
@@ -213,13 +114,37 @@ func TestAnOperationWithoutItems(t *testing.T) {
 	}
 }
 
-// Several servers may answer behind the address that a client of Sentinel names: finding the primary
-// does not keep deadlines.
-func TestAClientOfSentinelKeepsNoDeadlines(t *testing.T) {
-	client := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "m", SentinelAddrs: []string{"127.0.0.1:1"}, ContextTimeoutEnabled: true})
-	defer client.Close() //nolint:errcheck // the test is over
-	if punctualOf(client) != nil {
-		t.Error("it is said to keep deadlines")
+// A decision alone waits on its caller's goroutine if the client is like the README's, and on
+// another one if anything in the client might not keep to a deadline.
+func TestWhichClientsKeepDeadlines(t *testing.T) {
+	sentinels := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "m", SentinelAddrs: []string{"127.0.0.1:1"}, ContextTimeoutEnabled: true})
+	defer sentinels.Close() //nolint:errcheck // the test is over
+	if punctualOf(sentinels) != nil {
+		t.Error("Sentinels: several servers may answer behind the address")
+	}
+	for name, c := range map[string]struct {
+		options redis.Options
+		keeps   bool
+	}{
+		"the README's":         {redis.Options{}, true},
+		"keeps deadlines":      {redis.Options{ContextTimeoutEnabled: true}, true},
+		"never times out":      {redis.Options{ReadTimeout: -1}, true},
+		"no deadlines":         {redis.Options{ContextTimeoutEnabled: true, ReadTimeout: -2}, true},
+		"no write deadlines":   {redis.Options{ContextTimeoutEnabled: true, WriteTimeout: -2}, true},
+		"OnConnect":            {redis.Options{OnConnect: func(context.Context, *redis.Conn) error { return nil }}, false},
+		"credentials provider": {redis.Options{CredentialsProvider: func() (string, string) { return "", "" }}, false},
+		"with a context":       {redis.Options{CredentialsProviderContext: func(context.Context) (string, string, error) { return "", "", nil }}, false},
+		"that stream": {redis.Options{StreamingCredentialsProvider: struct {
+			auth.StreamingCredentialsProvider
+		}{}}, false},
+		"limiter": {redis.Options{Limiter: struct{ redis.Limiter }{}}, false},
+	} {
+		client := redis.NewClient(&c.options)
+		p := punctualOf(client)
+		if (p != nil) != c.keeps || c.keeps && (!p.Options().ContextTimeoutEnabled || p.Options().ReadTimeout < 0 || p.Options().WriteTimeout < 0) {
+			t.Errorf("%s: keeps deadlines %t", name, !c.keeps)
+		}
+		_ = client.Close()
 	}
 }
 

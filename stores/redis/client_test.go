@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"runtime/debug"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,7 +14,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/auth"
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/core/storetest"
@@ -24,95 +22,6 @@ import (
 	"github.com/floodgate-go/floodgate/internal/redistest"
 	redisstore "github.com/floodgate-go/floodgate/stores/redis"
 )
-
-// stacks keeps the stack of each call of the script, from where it is written to a connection.
-type stacks struct {
-	mu  sync.Mutex
-	all []string
-}
-
-// dial is a dialer of a client.
-func (s *stacks) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	conn, err := new(net.Dialer).DialContext(ctx, network, addr)
-	return written{conn, s}, err
-}
-
-type written struct {
-	net.Conn
-	stacks *stacks
-}
-
-func (w written) Write(b []byte) (int, error) {
-	if bytes.Contains(b, []byte("evalsha")) {
-		w.stacks.mu.Lock()
-		w.stacks.all = append(w.stacks.all, string(debug.Stack()))
-		w.stacks.mu.Unlock()
-	}
-	return w.Conn.Write(b)
-}
-
-// noCredentials are those of a server without passwords.
-type noCredentials struct{}
-
-func (noCredentials) Subscribe(auth.CredentialsListener) (auth.Credentials, auth.UnsubscribeFunc, error) {
-	return auth.NewBasicCredentials("", ""), func() error { return nil }, nil
-}
-
-// noLimiter is a circuit breaker of the client's that never opens.
-type noLimiter struct{}
-
-func (noLimiter) Allow() error { return nil }
-
-func (noLimiter) ReportResult(error) {}
-
-// A decision alone waits on its caller's goroutine if the client is like the README's, and on
-// another one if anything in the client might not keep to a deadline.
-func TestADecisionAloneIsSentByItsCaller(t *testing.T) {
-	addr := redistest.Start(t).Addr
-	for name, c := range map[string]struct {
-		change func(*redis.Options)
-		here   bool
-	}{
-		"the README's":         {func(*redis.Options) {}, true},
-		"keeps deadlines":      {func(o *redis.Options) { o.ContextTimeoutEnabled = true }, true},
-		"never times out":      {func(o *redis.Options) { o.ReadTimeout = -1 }, true},
-		"no deadlines":         {func(o *redis.Options) { o.ReadTimeout = -2 }, true},
-		"no write deadlines":   {func(o *redis.Options) { o.WriteTimeout = -2 }, true},
-		"OnConnect":            {func(o *redis.Options) { o.OnConnect = func(context.Context, *redis.Conn) error { return nil } }, false},
-		"credentials provider": {func(o *redis.Options) { o.CredentialsProvider = func() (string, string) { return "", "" } }, false},
-		"with a context": {func(o *redis.Options) {
-			o.CredentialsProviderContext = func(context.Context) (string, string, error) { return "", "", nil }
-		}, false},
-		"that stream": {func(o *redis.Options) { o.StreamingCredentialsProvider = noCredentials{} }, false},
-		"limiter":     {func(o *redis.Options) { o.Limiter = noLimiter{} }, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := new(stacks)
-			o := &redis.Options{Addr: addr, Dialer: s.dial}
-			c.change(o)
-			client := redis.NewClient(o)
-			defer client.Close() //nolint:errcheck // the test is over
-			b := bind(t, client, hourly, redisstore.Timeout(patience))
-			take(t, b, "k") // makes the connection
-			n := 0
-			here := func() bool { // once the decision before has ended
-				s.all = nil
-				n++
-				take(t, b, fmt.Sprint(n))
-				return len(s.all) == 1 && strings.Contains(s.all[0], "TestADecisionAloneIsSentByItsCaller")
-			}
-			if c.here {
-				processtest.WaitFor(t, "a decision on the caller's goroutine", here)
-				return
-			}
-			for range 3 {
-				if here() {
-					t.Error("on the caller's goroutine")
-				}
-			}
-		})
-	}
-}
 
 // dialOnce returns a dialer that connects once. Then it waits for the end, whatever its context does.
 func dialOnce(end <-chan struct{}) func(context.Context, string, string) (net.Conn, error) {
@@ -413,24 +322,6 @@ func TestACommandOfAGatheringClientIsNotWithdrawn(t *testing.T) {
 	}
 }
 
-// keysOfCommands counts commands, and those with several keys; with cluster, those with keys of
-// several slots.
-func keysOfCommands(all, several *atomic.Int64, cluster bool) onCommand {
-	return func(ctx context.Context, cmd redis.Cmder, next redis.ProcessHook) error {
-		if cmd.Name() == "evalsha" {
-			all.Add(1)
-			names := cmd.Args()[3:][:cmd.Args()[2].(int)]
-			for _, name := range names[min(1, len(names)):] {
-				if !cluster || redisstore.SlotOf(name.(string)) != redisstore.SlotOf(names[0].(string)) {
-					several.Add(1)
-					break
-				}
-			}
-		}
-		return next(ctx, cmd)
-	}
-}
-
 // For a proxy that shards by key, and for a Ring, a command never has two keys,
 // whoever else decides at the same time.
 func TestAClientThatShardsByKeyGetsCommandsWithOneKey(t *testing.T) {
@@ -444,7 +335,14 @@ func TestAClientThatShardsByKeyGetsCommandsWithOneKey(t *testing.T) {
 				opts = append(opts, redisstore.ShardedByKey())
 			}
 			var all, several atomic.Int64
-			client.AddHook(keysOfCommands(&all, &several, false))
+			client.AddHook(onCommand(func(ctx context.Context, cmd redis.Cmder, next redis.ProcessHook) error {
+				if cmd.Name() == "evalsha" {
+					if all.Add(1); cmd.Args()[2].(int) > 1 {
+						several.Add(1)
+					}
+				}
+				return next(ctx, cmd)
+			}))
 			b := bind(t, client, hourly, opts...)
 			together(100, func(i int) {
 				batch := one(fmt.Sprint(i), 1, 1)
@@ -461,22 +359,5 @@ func TestAClientThatShardsByKeyGetsCommandsWithOneKey(t *testing.T) {
 				t.Error("the store promises to decide on several keys in one step")
 			}
 		})
-	}
-}
-
-// On a cluster, only decisions on keys of one slot share a command.
-func TestOnAClusterCommandsHaveKeysOfOneSlot(t *testing.T) {
-	t.Parallel()
-	_, client := newCluster(t)
-	b := bind(t, client, hourly, redisstore.Timeout(patience))
-	var all, several atomic.Int64
-	client.AddHook(keysOfCommands(&all, &several, true))
-	const callers = 200
-	together(callers, func(i int) {
-		take(t, b, fmt.Sprint(i))
-		take(t, b, "same")
-	})
-	if n := several.Load(); n > 0 || all.Load() == 0 || all.Load() >= 2*callers {
-		t.Errorf("%d of %d commands of %d decisions have keys of several slots", n, all.Load(), 2*callers)
 	}
 }

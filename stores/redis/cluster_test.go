@@ -9,7 +9,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/core/storetest"
@@ -151,28 +150,6 @@ func TestKeysOfDifferentSlots(t *testing.T) {
 	}
 }
 
-// A node is lost: its keys fail, those of the others go on, and what
-// was taken of them with a lost one is given back.
-func TestALostNode(t *testing.T) {
-	t.Parallel()
-	cluster, client := newCluster(t)
-	rules := []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerHour(10)}}}
-	b := bind(t, client, rules, redisstore.Timeout(2*time.Second))
-	keys := keysOn(cluster, t.Name())
-	for _, k := range keys {
-		take(t, b, k)
-	}
-	cluster.Nodes[2].Stop()
-	err := storetest.Do(t.Context(), b, core.OpTake, several(keys))
-	var e *redisstore.Error
-	if !errors.As(err, &e) {
-		t.Errorf("error %v", err)
-	}
-	for _, k := range keys[:2] {
-		processtest.WaitFor(t, "what was taken to be given back", func() bool { return charged(t, b, k) == 1 })
-	}
-}
-
 // A take that fails when others have been taken already gives these back. Its error says that nothing
 // was charged only if it fails for the first key.
 func TestATakeThatFailsHalfwayIsGivenBack(t *testing.T) {
@@ -237,42 +214,6 @@ func TestATakeThatIsOvertakenIsGivenBack(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// A client may speak to a cluster without saying so. Its first decision on keys of several
-// slots is refused, and then made again as the same operation.
-func TestWhatIsDecidedAgainForKeysOfSeveralSlots(t *testing.T) {
-	t.Parallel()
-	cluster, client := newCluster(t)
-	rival := bind(t, client, hourly, redisstore.Timeout(patience))
-	keys := keysOn(cluster, t.Name())
-	for name, row := range map[string]struct {
-		cost    int64
-		op      core.Op
-		charged int64 // of each key afterwards
-	}{
-		"a peek":                      {3, core.OpPeek, 4},
-		"a grant":                     {3, core.OpGrant, 1},
-		"a charge above what is left": {8, core.OpCharge, 10},
-	} {
-		b := bind(t, struct{ redisstore.Client }{client}, hourly, redisstore.Timeout(patience))
-		batch, begin := &core.Batch{}, &core.Batch{}
-		for _, k := range keys {
-			batch.Items = append(batch.Items, one(k, row.cost, 1).Items...)
-			begin.Items = append(begin.Items, one(k, 4, 1).Items...)
-		}
-		if err := errors.Join(storetest.Do(t.Context(), rival, core.OpReset, begin), storetest.Do(t.Context(), rival, core.OpCharge, begin)); err != nil {
-			t.Fatal(err)
-		}
-		if err := storetest.Do(t.Context(), b, row.op, batch); err != nil || !batch.Allowed {
-			t.Errorf("%s: allowed %t, error %v", name, batch.Allowed, err)
-		}
-		for i, k := range keys {
-			if got := charged(t, rival, k); got != row.charged {
-				t.Errorf("%s: key %d: %d charged, want %d", name, i, got, row.charged)
-			}
-		}
 	}
 }
 

@@ -66,6 +66,3 @@ func OneAtATime(s *Store) *Store {
 
 // Waiting returns how many calls wait for the exchange under way.
 func Waiting(s *Store) int { return s.lines.whole.Waiting() }
-
-// SlotOf is slotOf.
-var SlotOf = slotOf

@@ -338,24 +338,6 @@ func TestTheServersTimeDecidesTheWindow(t *testing.T) {
 	}
 }
 
-// The time of a decision is the server's, in microseconds.
-func TestTheServersTimeDecides(t *testing.T) {
-	client := newClient(t, redistest.Start(t).Addr)
-	b := bind(t, client, hourly, redisstore.Timeout(patience))
-	now := func() int64 {
-		at, err := client.Time(t.Context()).Result()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return at.UnixMicro()
-	}
-	before := now()
-	at := take(t, b, "k").Items[0].At
-	if after := now(); at < before || at > after {
-		t.Errorf("decided at %d, between %d and %d", at, before, after)
-	}
-}
-
 // A reset of all returns the error of a server that keeps a key.
 func TestAResetOfAllThatFails(t *testing.T) {
 	client := newClient(t, redistest.Start(t).Addr)

@@ -1,7 +1,6 @@
 package redisstore
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/binary"
@@ -9,10 +8,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,7 +17,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/floodgate-go/floodgate/core"
-	"github.com/floodgate-go/floodgate/core/storetest"
 )
 
 // head is the beginning of the reply to one decision with the nonce.
@@ -175,107 +171,6 @@ func FuzzRedisReply(f *testing.F) {
 			}
 		}
 	})
-}
-
-// shifted is a server that answers each command on a connection with the reply
-// to the one before it, from the second on.
-type shifted struct {
-	net.Listener
-	mu    sync.Mutex
-	conns int
-}
-
-func newShifted(t *testing.T) *shifted {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &shifted{Listener: l}
-	t.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			s.mu.Lock()
-			s.conns++
-			shift := s.conns == 1
-			s.mu.Unlock()
-			go serveShifted(c, shift)
-		}
-	}()
-	return s
-}
-
-func serveShifted(c net.Conn, shift bool) {
-	defer func() { _ = c.Close() }()
-	r := bufio.NewReader(c)
-	before := ""
-	for {
-		args, err := readCommand(r)
-		if err != nil {
-			return
-		}
-		reply := "-ERR unknown command\r\n"
-		if strings.EqualFold(args[0], "evalsha") {
-			state := cellReply(0, 0, 0)
-			text := args[4][:8] + headOf(0, statusMade, 1)[8:] + state
-			reply = fmt.Sprintf("$%d\r\n%s\r\n", len(text), text)
-			if shift {
-				reply, before = before, reply
-			}
-			if reply == "" {
-				text := head(0) + state
-				reply = fmt.Sprintf("$%d\r\n%s\r\n", len(text), text)
-			}
-		}
-		if _, err := io.WriteString(c, reply); err != nil {
-			return
-		}
-	}
-}
-
-func readCommand(r *bufio.Reader) ([]string, error) {
-	var n int
-	if _, err := fmt.Fscanf(r, "*%d\r\n", &n); err != nil {
-		return nil, err
-	}
-	args := make([]string, n)
-	for i := range args {
-		var size int
-		if _, err := fmt.Fscanf(r, "$%d\r\n", &size); err != nil {
-			return nil, err
-		}
-		buf := make([]byte, size+2)
-		if _, err := io.ReadFull(r, buf); err != nil {
-			return nil, err
-		}
-		args[i] = string(buf[:size])
-	}
-	return args, nil
-}
-
-// A connection whose replies are shifted gives nobody another's
-// verdict, and is not used for long.
-func TestShiftedRepliesAreErrorsAndEnd(t *testing.T) {
-	client := redis.NewClient(&redis.Options{Addr: newShifted(t).Addr().String(), DisableIndentity: true, Protocol: 2})
-	t.Cleanup(func() { _ = client.Close() })
-	b, err := New(client, Timeout(20*time.Second)).Open("l", []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerHour(10)}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got []error
-	for range 3 {
-		got = append(got, storetest.Do(context.Background(), b, core.OpTake, &core.Batch{Items: []core.Item{{Key: []byte("k"), Cost: 1, Results: make([]core.Result, 1)}}}))
-	}
-	var e *Error
-	if !errors.As(got[0], &e) || e.Class != ClassBadReply {
-		t.Errorf("error %v, want class %v", got[0], ClassBadReply)
-	}
-	if got[1] != nil || got[2] != nil {
-		t.Errorf("the connection was used again: %v, %v", got[1], got[2])
-	}
 }
 
 // An error reply proves that nothing was charged if a server says it that refuses

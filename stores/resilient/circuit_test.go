@@ -368,20 +368,6 @@ func TestWhenAnOpenCircuitTriesAgain(t *testing.T) {
 	})
 }
 
-// The longest Retry is not over after a day.
-func TestTheLongestRetry(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newLink(nil)
-		l := newLimiter(t, newStore(t, f, resilient.Config{Failures: 1, Retry: 1<<63 - 1}), core.PerHour(10))
-		f.fail(errGone)
-		degraded(t, l, alice)
-		f.fail(nil)
-		if time.Sleep(24 * time.Hour); !degraded(t, l, alice) {
-			t.Error("the store was asked after a day")
-		}
-	})
-}
-
 // OnChange may use the store. If it panics, that is the request's panic, and nothing stays locked.
 func TestOnChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

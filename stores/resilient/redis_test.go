@@ -79,32 +79,3 @@ func TestARedisThatIsKilledAndComesBackEmpty(t *testing.T) {
 		t.Errorf("%d allowed by Redis, which is empty, want 10; reported %d times", n, ups.Load())
 	}
 }
-
-// Replies that are lost, and a Redis that hangs: every request is decided, in time, and the key
-// gets no more than its quota, which Redis and the process have both counted.
-func TestARedisThatLosesReplies(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	for name, fault := range map[string]faultproxy.Fault{"cut": faultproxy.Cut, "swallowed": faultproxy.Swallow} {
-		t.Run(name, func(t *testing.T) {
-			proxy := faultproxy.Start(t, server.Addr)
-			store := newStore(t, newRedis(t, redis.Options{Addr: proxy.Addr}, 300*time.Millisecond), resilient.Config{Failures: 3, Retry: 10 * time.Millisecond})
-			l := core.Must(core.New(core.Config{Name: name, Store: store, Rules: []core.Rule{{Name: "user", Limits: []core.Limit{fixed(40, 24*time.Hour)}}}}))
-			got := allowed(t, l, 10, alice)
-			for range 3 {
-				proxy.Fail(fault, 1)
-				got += allowed(t, l, 5, alice)
-			}
-			proxy.Fail(fault, -1)
-			began := time.Now()
-			if n := allowed(t, l, 100, alice); got+n != 40 {
-				t.Errorf("%d allowed with Redis and %d without it, want 40", got, n)
-			}
-			if waited := time.Since(began); waited > patience || store.Up() {
-				t.Errorf("100 requests have waited %v, up %v", waited, store.Up())
-			}
-			proxy.Fail(faultproxy.None, 0)
-			processtest.WaitFor(t, "Redis to be asked again", func() bool { return !degraded(t, l, user("somebody")) })
-		})
-	}
-}

@@ -1,11 +1,9 @@
 package resilient_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"strings"
 	"sync"
@@ -135,23 +133,6 @@ func TestEachServerHasACircuit(t *testing.T) {
 	}
 }
 
-func TestTheLogNamesTheServer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var log bytes.Buffer
-		s := newSpread(true)
-		take := spreadTake(t, newStore(t, s, resilient.Config{Failures: 1, Log: slog.New(slog.NewTextHandler(&log, nil))}))
-		s.fail("A")
-		take("A1")
-		s.fail("")
-		time.Sleep(2 * time.Second)
-		take("A1")
-		lines := strings.Split(strings.TrimSpace(log.String()), "\n")
-		if len(lines) != 2 || !strings.Contains(lines[0], "do not answer\" limiter=l server=A on_failure=local error=") || !strings.HasSuffix(lines[1], "answer again\" limiter=l server=A") {
-			t.Errorf("logged\n%s", &log)
-		}
-	})
-}
-
 // A failure of keys on several servers counts against the one that the error names. If it
 // names none, it counts against all, until each has answered.
 func TestWhichServerIsBlamed(t *testing.T) {
@@ -171,69 +152,5 @@ func TestWhichServerIsBlamed(t *testing.T) {
 				t.Errorf("named %v: decided by the wrong side after a try", named)
 			}
 		})
-	}
-}
-
-// A server is tried again if a try came to nothing because another server,
-// which the same operation needed, was down.
-func TestATryThatWasNotSentIsNotUsedUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newSpread(false)
-		take := spreadTake(t, newStore(t, s, resilient.Config{Failures: 1, Retry: time.Second}))
-		s.fail("A")
-		take("A1")
-		time.Sleep(time.Second)
-		s.fail("B")
-		take("B1")
-		time.Sleep(500 * time.Millisecond) // A may be tried now, and B not yet
-		asked := s.askedOf("A")
-		if !take("A1", "B1") || s.askedOf("A") != asked {
-			t.Errorf("an operation on a server that is down: A was asked %d times, want 0", s.askedOf("A")-asked)
-		}
-		if take("A2") || s.askedOf("A") != asked+1 {
-			t.Errorf("A was asked %d times after that, want a try", s.askedOf("A")-asked)
-		}
-	})
-}
-
-// A request may try two servers. If OnChange panics when it is told of the first one, the second one has its
-// answer all the same.
-func TestAPanicOfOnChangeLosesNoTryOfAnotherServer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newSpread(false)
-		store := newStore(t, s, resilient.Config{Failures: 1, OnChange: func(resilient.Change) { panic("fault of the application") }})
-		take := spreadTake(t, store)
-		panics := func(keys ...string) {
-			defer func() {
-				if recover() == nil {
-					t.Error("OnChange was not called")
-				}
-			}()
-			take(keys...)
-		}
-		s.fail("AB")
-		panics("A1")
-		panics("B1")
-		s.fail("")
-		time.Sleep(2 * time.Second)
-		panics("A1", "B1")
-		if take("A1") || take("B1") || !store.Up() {
-			t.Error("a server that answers is not asked")
-		}
-	})
-}
-
-// Requests that are the first to ask a server at the same moment share its circuit.
-func TestAServerHasOneCircuit(t *testing.T) {
-	s := newSpread(true)
-	s.fail("A")
-	var changes atomic.Int64
-	take := spreadTake(t, newStore(t, s, resilient.Config{Failures: 1, Retry: time.Hour, OnChange: func(resilient.Change) { changes.Add(1) }}))
-	var wg sync.WaitGroup
-	for range 64 {
-		wg.Go(func() { take("A1") })
-	}
-	if wg.Wait(); changes.Load() != 1 {
-		t.Errorf("%d circuits have opened, want 1", changes.Load())
 	}
 }

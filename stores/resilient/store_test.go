@@ -166,54 +166,6 @@ func TestWhatIsLeftWhileFailingOpen(t *testing.T) {
 	}
 }
 
-// Hits that the store has allowed count here, whatever they are allowed or charged by.
-func TestAnOutageGivesNoFreshQuota(t *testing.T) {
-	for name, limit := range eachAlgorithm(10) {
-		t.Run(name, func(t *testing.T) {
-			clock := storetest.NewClock(time.Unix(1_764_000_000, 0))
-			f := newLink(clock.Now)
-			l := newLimiter(t, newStore(t, f, resilient.Config{Failures: 1 << 30, Clock: clock.Now}), limit)
-			if n := allowed(t, l, 6, alice); n != 6 {
-				t.Fatalf("%d allowed by the store", n)
-			}
-			for range 3 {
-				f.fail(errGone)
-				allowed(t, l, 10, alice)
-				f.fail(nil)
-				allowed(t, l, 1, user("bob"))
-			}
-			if n := allowed(t, l, 10, alice); n != 4 {
-				t.Errorf("%d allowed by the store after three outages, want the 4 that it has left", n)
-			}
-			f.fail(errGone)
-			if n := allowed(t, l, 10, alice); n != 0 {
-				t.Errorf("%d allowed in a fourth outage, want 0", n)
-			}
-			clock.Advance(2*time.Hour + time.Minute)
-			if n := allowed(t, l, 20, alice); n != 10 {
-				t.Errorf("%d allowed when the window is over, want 10", n)
-			}
-		})
-	}
-}
-
-// A peek counts nothing, with and without the store.
-func TestAPeekCountsNothing(t *testing.T) {
-	f := newLink(nil)
-	l := newLimiter(t, newStore(t, f, resilient.Config{}), core.PerHour(5))
-	for _, err := range []error{nil, errGone} {
-		f.fail(err)
-		for range 10 {
-			if d, peekErr := l.Peek(t.Context(), 1, alice); peekErr != nil || !d.Allowed || d.Degraded != (err != nil) {
-				t.Fatal(d, peekErr)
-			}
-		}
-	}
-	if n := allowed(t, l, 10, alice); n != 5 {
-		t.Errorf("%d allowed, want 5", n)
-	}
-}
-
 // A charge goes the way of an allowed request: it is counted here too, and in an outage only here.
 func TestCharges(t *testing.T) {
 	for mode, want := range map[resilient.Mode]int64{resilient.Local: 1, resilient.FailOpen: 4, resilient.FailClosed: 4} {

@@ -114,25 +114,6 @@ func TestWhatLeavesAValueThatCannotBeReadAsItIs(t *testing.T) {
 	}
 }
 
-// A Swapper that fails while an unreadable value is marked makes the take fail.
-func TestAMarkThatCannotBeWritten(t *testing.T) {
-	for _, fails := range []bool{false, true} {
-		w := newWorld(t, quiet, denying("a", core.PerHour(3)), denying("b", core.PerHour(3)))
-		w.put(stored("b"), "abc")
-		w.at(func(step int) error {
-			if step == 2 && fails {
-				return errFault
-			}
-			return nil
-		})
-		b := w.batch(1, 1)
-		err := storetest.Do(t.Context(), w.counters, core.OpTake, b)
-		if errors.Is(err, errFault) != fails || errors.Is(err, core.ErrNotCharged) != fails || err != nil && !fails || b.Allowed {
-			t.Errorf("the Swapper fails: %v; allowed %v, %v", fails, b.Allowed, err)
-		}
-	}
-}
-
 // A line a minute is logged, which says what is done. A clock that is set back does not
 // silence the log.
 func TestReportsAreLoggedOnceAMinute(t *testing.T) {

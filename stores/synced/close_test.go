@@ -1,11 +1,9 @@
 package synced_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"runtime"
 	"strings"
 	"testing"
@@ -108,27 +106,6 @@ func TestCloseAfterAFailure(t *testing.T) {
 			})
 		})
 	}
-}
-
-// That Close ends an exchange that is under way says nothing about the backend.
-func TestCloseDoesNotSayThatTheBackendDoesNotAnswer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var log bytes.Buffer
-		b := newShared()
-		s := newStore(t, b, synced.Config{Interval: time.Second, Timeout: time.Hour, Log: slog.New(slog.NewTextHandler(&log, nil))})
-		take(t, newLimiter(t, s, aligned(10, day)), "k")
-		b.set(func(b *shared) { b.latency = time.Minute })
-		time.Sleep(2 * time.Second) // an exchange is under way
-		ctx, cancel := context.WithCancel(context.Background())
-		cancel()
-		if err := s.Close(ctx); err == nil {
-			t.Error("the hit has been pushed")
-		}
-		synctest.Wait()
-		if log.Len() > 0 {
-			t.Errorf("logged\n%s", &log)
-		}
-	})
 }
 
 // A backend that does not answer holds Close up for a few tries, not for ever.

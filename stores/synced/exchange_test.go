@@ -65,25 +65,6 @@ func TestTheStartIsJittered(t *testing.T) {
 	})
 }
 
-// Exchanges do not overlap, and one that takes longer than the Interval is
-// followed by the next at once.
-func TestSlowExchanges(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newShared()
-		b.latency = 350 * time.Millisecond
-		s := newStore(t, b, synced.Config{Interval: 100 * time.Millisecond, Log: quiet})
-		l := newLimiter(t, s, aligned(1_000_000, time.Hour))
-		start := time.Now()
-		for time.Since(start) < 7*time.Second {
-			take(t, l, "k")
-			time.Sleep(10 * time.Millisecond)
-		}
-		if n := s.Stats().Exchanges; n < 18 || n > 22 {
-			t.Errorf("%d exchanges of 350 ms in 7 s", n)
-		}
-	})
-}
-
 // The hits of a window are pushed until two lengths after its end.
 func TestUntilWhenHitsArePushed(t *testing.T) {
 	for after, want := range map[time.Duration]int64{0: 1, 3*time.Minute - time.Microsecond: 1, 3 * time.Minute: 0} {

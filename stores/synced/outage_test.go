@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"log/slog"
 	"strings"
@@ -165,72 +164,6 @@ func TestTheLogOfAnOutage(t *testing.T) {
 		before := s.Stats().Failed
 		if err := s.Close(t.Context()); err == nil || s.Stats().Failed != before+3 {
 			t.Errorf("Close: %v, and %d failures, want %d", err, s.Stats().Failed, before+3)
-		}
-	})
-}
-
-// A backend that returns too few totals has failed. The hits are kept.
-func TestABackendThatReturnsTooFewTotals(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := &edited{newShared(), func(totals []int64) []int64 { return totals[1:] }}
-		for _, interval := range []time.Duration{0, time.Hour} {
-			s := newStore(t, b, synced.Config{Namespace: fmt.Sprint(interval), Interval: interval, Log: quiet})
-			l := newLimiter(t, s, aligned(10, day))
-			_, err := l.Take(t.Context(), 1, core.Hit{Rule: "r", Key: "k"})
-			if interval > 0 {
-				if err != nil {
-					t.Error(err)
-				}
-				if err = s.Sync(t.Context()); left(t, l, "k") != 9 {
-					t.Errorf("%d left", left(t, l, "k"))
-				}
-			}
-			if err == nil || s.Stats().Failed != 1 {
-				t.Errorf("interval %v: %v, %+v", interval, err, s.Stats())
-			}
-			_ = s.Close(context.Background())
-		}
-	})
-}
-
-// edited is a backend whose totals are edited.
-type edited struct {
-	*shared
-	edit func(totals []int64) []int64
-}
-
-func (b *edited) PushDiffs(ctx context.Context, batch synced.Batch) ([]int64, error) {
-	totals, err := b.shared.PushDiffs(ctx, batch)
-	if err != nil {
-		return nil, err
-	}
-	return b.edit(totals), nil
-}
-
-// A backend may answer the second try while it still works on the first, with the totals
-// of before. The process does not forget its own hits for that.
-func TestAnAnswerOfBeforeTheFirstTry(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := &edited{shared: newShared()}
-		tries := 0
-		b.edit = func(totals []int64) []int64 {
-			if tries++; tries == 2 {
-				clear(totals)
-			}
-			return totals
-		}
-		s := newStore(t, b, synced.Config{Interval: time.Hour, Log: quiet})
-		l := newLimiter(t, s, aligned(10, day))
-		for range 7 {
-			take(t, l, "k")
-		}
-		tries = 1
-		b.set(func(b *shared) { b.lose = 1 })
-		for range 2 {
-			_ = s.Sync(t.Context())
-			if got := left(t, l, "k"); got != 3 {
-				t.Errorf("after %d tries %d left, want 3", tries, got)
-			}
 		}
 	})
 }

@@ -139,45 +139,6 @@ func TestAForbiddenCommandChangesNothing(t *testing.T) {
 	}
 }
 
-// An answer is lost, and go-redis and the store try again: the batch is applied
-// once.
-func TestALostAnswerIsAppliedOnce(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t)
-	proxy := faultproxy.Start(t, server.Addr)
-	c := redis.NewClient(&redis.Options{Addr: proxy.Addr, MaxRetries: 3})
-	t.Cleanup(func() { _ = c.Close() })
-	s, err := synced.New(redisbackend.New(c), synced.Config{Interval: 5 * time.Millisecond, Windows: []time.Duration{24 * time.Hour}, Timeout: 300 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	direct := redisbackend.New(newClient(t, server.Addr))
-	const hits = 300
-	for i := range hits {
-		if _, err := s.Increment(t.Context(), "k", 24*time.Hour, 1); err != nil {
-			t.Fatal(err)
-		}
-		if i%20 == 0 {
-			proxy.Fail(faultproxy.Cut, 1)
-		}
-		<-time.After(time.Millisecond)
-	}
-	proxy.Fail(faultproxy.None, 0)
-	if err := s.Close(context.Background()); err != nil {
-		t.Fatal(err)
-	}
-	total := int64(0)
-	for c, err := range direct.Counters(t.Context(), synced.DefaultNamespace, []time.Duration{24 * time.Hour}, time.Now()) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		total += c.Count
-	}
-	if total != hits || proxy.Lost() == 0 {
-		t.Errorf("%d hits of %d are there; %d answers were lost", total, hits, proxy.Lost())
-	}
-}
-
 // With Interval 0 a decision whose answer is lost fails. Neither go-redis nor the store pushes it
 // again: a hit is charged once, and a refund is made once.
 func TestALostAnswerWithoutAnInterval(t *testing.T) {

@@ -157,30 +157,6 @@ func TestHowManyExchangesAreUnderWayFollowsFromTheDistance(t *testing.T) {
 	})
 }
 
-// What the members' weights take is work of the server, and no distance: it permits
-// no more exchanges.
-func TestTheTimeOfTheWorkIsNoDistance(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &server{long: 60 * time.Microsecond, each: time.Microsecond, weight: map[int]int{}}
-		for i := range 1000 {
-			s.weight[i] = 1000
-		}
-		l := s.line(nil)
-		for i := range 20 {
-			l.Go(i)
-			time.Sleep(10 * time.Millisecond)
-		}
-		for i := 20; i < 60; i++ {
-			l.Go(i)
-			synctest.Wait()
-		}
-		if _, most := s.underWay(); most != 2 {
-			t.Errorf("%d exchanges under way, want 2", most)
-		}
-		time.Sleep(time.Minute)
-	})
-}
-
 // Whatever comes whenever, each member is sent once, in the order in which they
 // came, by exchanges that are as full as they may be, and the line comes to rest.
 func TestMembersAreSentOnceAndInOrder(t *testing.T) {
