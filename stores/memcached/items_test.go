@@ -50,6 +50,28 @@ func TestErrorsThatProveThatNothingWasStored(t *testing.T) {
 	}
 }
 
+// What a Swap says of the server's word, and of a reply that is lost.
+func TestASwapThatFails(t *testing.T) {
+	for reply, proves := range map[string]bool{"SERVER_ERROR out of memory storing object\r\n": true, "": false} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			if c, err := l.Accept(); err == nil {
+				_, _ = c.Read(make([]byte, 1000))
+				_, _ = c.Write([]byte(reply))
+				_ = c.Close()
+			}
+		}()
+		s := items{client: memcache.New(l.Addr().String())}
+		if swapped, err := s.Swap(t.Context(), "k", swapstore.Value{}, []byte("state"), time.Minute); err == nil || swapped || errors.Is(err, core.ErrNotCharged) != proves {
+			t.Errorf("%q: %t, %v", reply, swapped, err)
+		}
+		_ = l.Close()
+	}
+}
+
 // An item that needs to live for longer than memcached keeps one lives for as long
 // as memcached keeps one: a longer time would mean a date, which is long past.
 func TestAnItemThatOutlivesMemcachedsLongestTime(t *testing.T) {

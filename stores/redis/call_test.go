@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -16,6 +17,52 @@ import (
 	"github.com/floodgate-go/floodgate/core/storetest"
 	"github.com/floodgate-go/floodgate/internal/redistest"
 )
+
+// A call that is withdrawn when its command has been made, and not yet been written,
+// is not charged, and the others of the command are.
+func TestACallIsWithdrawnFromItsCommand(t *testing.T) {
+	client := redis.NewClient(&redis.Options{Addr: redistest.Start(t).Addr})
+	defer client.Close() //nolint:errcheck // the test is over
+	s := New(client, Timeout(20*time.Second), WithoutDenialCache())
+	rule := newCounters(s, "l", []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerHour(10)}}}).rules[0]
+	if err := client.ScriptLoad(t.Context(), library.of(rule.algorithms).text.(string)).Err(); err != nil {
+		t.Fatal(err)
+	}
+	items := func(i int, cost int64) []namedItem {
+		return []namedItem{{&core.Item{Cost: cost, Results: make([]core.Result, 1)}, &rule, fmt.Sprint("k", i)}}
+	}
+	x := &exchange{store: s}
+	all := make([]*call, 3)
+	for i := range all {
+		all[i] = s.newCall(s.begin(t.Context()), verbTake, items(i, 1))
+	}
+	x.calls = append(x.calls, all...)
+	cmd := x.arm(t.Context(), x.script(), false)
+	if !all[1].withdraw() {
+		t.Fatal("it cannot be withdrawn")
+	}
+	x.settle(cmd, s.process(t.Context(), s.client, cmd))
+	for i, c := range all {
+		if err := c.err; (err != nil) != (i == 1) || len(c.done) != 1 {
+			t.Errorf("call %d: error %v", i, err)
+		}
+		look := items(i, 0)
+		if _, err := s.ask(s.begin(t.Context()), verbPeek, look); err != nil {
+			t.Fatal(err)
+		}
+		want := int64(9)
+		if i == 1 {
+			want = 10
+		}
+		if got := look[0].Results[0].Remaining; got != want {
+			t.Errorf("call %d: %d remain, want %d", i, got, want)
+		}
+	}
+	x.calls = append(x.calls[:0], all[1])
+	if _, err := x.serialise(); !errors.Is(err, errWithdrawn) {
+		t.Errorf("a command without calls is written: error %v", err)
+	}
+}
 
 // process is a client.
 type process func(cmd redis.Cmder) error

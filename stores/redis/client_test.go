@@ -17,6 +17,7 @@ import (
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/core/storetest"
+	"github.com/floodgate-go/floodgate/inflight"
 	"github.com/floodgate-go/floodgate/internal/faultproxy"
 	"github.com/floodgate-go/floodgate/internal/processtest"
 	"github.com/floodgate-go/floodgate/internal/redistest"
@@ -148,6 +149,63 @@ func TestTheClientsHooksSeeEveryDecision(t *testing.T) {
 			t.Errorf("the client may repeat %d of %d commands", n, commands.Load())
 		}
 	})
+}
+
+// shifted is a connection on which another reply comes before that of the first call of a script.
+type shifted struct {
+	net.Conn
+	other []byte
+}
+
+func (s *shifted) Write(b []byte) (int, error) {
+	if bytes.Contains(b, []byte("evalsha")) {
+		s.other = []byte("+another\r\n")
+	}
+	return s.Conn.Write(b)
+}
+
+func (s *shifted) Read(b []byte) (n int, err error) {
+	if n = copy(b, s.other); n > 0 {
+		s.other = s.other[n:]
+		return n, nil
+	}
+	return s.Conn.Read(b)
+}
+
+// A connection whose replies are shifted gives nobody the reply to another command, and is not used
+// for long.
+func TestShiftedRepliesAreErrorsAndEnd(t *testing.T) {
+	addr := redistest.Start(t).Addr
+	for name, do := range map[string]func(s *redisstore.Store, b core.Counters) error{
+		"a take": func(_ *redisstore.Store, b core.Counters) error {
+			return storetest.Do(context.Background(), b, core.OpTake, one("k", 1, 1))
+		},
+		"a slot": func(s *redisstore.Store, _ core.Counters) error {
+			_, _, err := s.AcquireSlot(context.Background(), "l", inflight.Slot{Key: "k", ID: 1}, 1, time.Minute)
+			return err
+		},
+	} {
+		var dialed atomic.Bool
+		client := redis.NewClient(&redis.Options{Addr: addr, PoolSize: 1, Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+			if !dialed.Swap(true) {
+				conn = &shifted{Conn: conn}
+			}
+			return conn, err
+		}})
+		s := redisstore.New(client, redisstore.Timeout(patience), redisstore.AnotherInstance())
+		b := core.Must(s.Open("shifted", hourly))
+		var e *redisstore.Error
+		if err := do(s, b); !errors.As(err, &e) || e.Class != redisstore.ClassBadReply || !e.Unknown {
+			t.Errorf("%s: error %v, want class %v", name, err, redisstore.ClassBadReply)
+		}
+		for range 2 * map[string]int{"a take": 1}[name] {
+			if err := storetest.Do(context.Background(), b, core.OpTake, one("k", 1, 1)); err != nil {
+				t.Errorf("%s: the connection was used again: %v", name, err)
+			}
+		}
+		_ = client.Close()
+	}
 }
 
 // If no command could be sent, the error does not say that one may have been charged.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/core/storetest"
+	"github.com/floodgate-go/floodgate/inflight"
 	"github.com/floodgate-go/floodgate/internal/faultproxy"
 	"github.com/floodgate-go/floodgate/internal/processtest"
 	"github.com/floodgate-go/floodgate/internal/redistest"
@@ -135,7 +136,8 @@ func TestASwallowedReplyKeepsNobodyWaiting(t *testing.T) {
 		const timeout = time.Second
 		patient := bind(t, client, hourly, redisstore.Timeout(patience))
 		take(t, patient, "k")
-		b, err := redisstore.New(client, redisstore.Timeout(timeout), redisstore.AnotherInstance()).Open("hasty", hourly)
+		hasty := redisstore.New(client, redisstore.Timeout(timeout), redisstore.AnotherInstance())
+		b, err := hasty.Open("hasty", hourly)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -145,6 +147,13 @@ func TestASwallowedReplyKeepsNobodyWaiting(t *testing.T) {
 		var e *redisstore.Error
 		if !errors.As(err, &e) || e.Class != redisstore.ClassTimedOut || !e.Unknown {
 			t.Errorf("error %v, want a timeout that says that it may have been charged", err)
+		}
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		for ctx, class := range map[context.Context]redisstore.Class{t.Context(): redisstore.ClassTimedOut, gone: redisstore.ClassCanceled} {
+			if _, _, err := hasty.AcquireSlot(ctx, "hasty", inflight.Slot{Key: "k", ID: 1}, 1, time.Minute); !of(class, true)(err) {
+				t.Errorf("a slot: error %v, want class %v", err, class)
+			}
 		}
 		proxy.Fail(faultproxy.None, 0)
 		proxy.CutAll()

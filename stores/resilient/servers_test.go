@@ -154,3 +154,25 @@ func TestWhichServerIsBlamed(t *testing.T) {
 		})
 	}
 }
+
+// A server is tried again if a try came to nothing because another server,
+// which the same operation needed, was down.
+func TestATryThatWasNotSentIsNotUsedUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSpread(false)
+		take := spreadTake(t, newStore(t, s, resilient.Config{Failures: 1, Retry: time.Second}))
+		s.fail("A")
+		take("A1")
+		time.Sleep(time.Second)
+		s.fail("B")
+		take("B1")
+		time.Sleep(500 * time.Millisecond) // A may be tried now, and B not yet
+		asked := s.askedOf("A")
+		if !take("A1", "B1") || s.askedOf("A") != asked {
+			t.Errorf("an operation on a server that is down: A was asked %d times, want 0", s.askedOf("A")-asked)
+		}
+		if take("A2") || s.askedOf("A") != asked+1 {
+			t.Errorf("A was asked %d times after that, want a try", s.askedOf("A")-asked)
+		}
+	})
+}
