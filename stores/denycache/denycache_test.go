@@ -75,6 +75,18 @@ func TestOtherRequestsAskTheStore(t *testing.T) {
 	}
 }
 
+// A denial that outlasts every wait is remembered for a second, too.
+func TestADenialForEver(t *testing.T) {
+	f := newFixture(t, denycache.Config{}, hourly(0))
+	for range 3 {
+		if r := f.take(f.k(1)).Items[0].Results[0]; r.Allowed || r.RetryAfter != core.Never {
+			t.Errorf("%+v", r)
+		}
+		f.clock.Advance(10 * time.Millisecond)
+	}
+	f.want(0, "a quota of 0", func() { f.take(f.k(1)) })
+}
+
 // The cache changes no decision and no wait, whatever is taken, charged and refunded
 // with whatever quotas.
 func TestTheCacheChangesNoDecision(t *testing.T) {
