@@ -99,9 +99,9 @@ func clients(t *testing.T, f func(t *testing.T, client redisstore.Client, proxy 
 	}
 }
 
-// The reply is lost, and the client would send it again.
+// The reply is lost, and the client would send it again. A command that has not run is sent again.
 func TestALostReplyIsChargedOnce(t *testing.T) {
-	clients(t, func(t *testing.T, client redisstore.Client, proxy *faultproxy.Proxy, _ *redistest.Server) {
+	clients(t, func(t *testing.T, client redisstore.Client, proxy *faultproxy.Proxy, server *redistest.Server) {
 		// That the fault is one: the client repeats a command of anybody else's.
 		incr := func() *redis.IntCmd {
 			cmd := redis.NewIntCmd(t.Context(), "incr", "counter")
@@ -114,17 +114,29 @@ func TestALostReplyIsChargedOnce(t *testing.T) {
 			t.Fatalf("the client has counted to %d by two commands: it is the fault that this test needs to be 3", got)
 		}
 
-		b := bind(t, client, hourly, redisstore.Timeout(patience))
+		b := bind(t, client, daily, redisstore.Timeout(patience))
 		take(t, b, "k")
-		proxy.Fail(faultproxy.Cut, 1)
-		err := storetest.Do(t.Context(), b, core.OpTake, one("k", 1, 1))
-		var e *redisstore.Error
-		if !errors.As(err, &e) || !e.Unknown || errors.Is(err, core.ErrNotCharged) {
-			t.Errorf("error %v, want one that says that it may have been charged", err)
-		}
-		proxy.Fail(faultproxy.None, 0)
-		if got := charged(t, b, "k"); got != 2 {
-			t.Errorf("%d charged by two takes, the second of which was not answered", got)
+		want := int64(1)
+		for _, row := range []struct {
+			op   core.Op
+			sign int64
+		}{{core.OpTake, 1}, {core.OpCharge, 1}, {core.OpGrant, -1}} {
+			proxy.Fail(faultproxy.Cut, 1)
+			var e *redisstore.Error
+			if err := storetest.Do(t.Context(), b, row.op, one("k", 70, 1)); !errors.As(err, &e) || !e.Unknown || errors.Is(err, core.ErrNotCharged) {
+				t.Errorf("%v: error %v, want one that says that it may have been made", row.op, err)
+			}
+			proxy.Fail(faultproxy.None, 0)
+			if want += 70 * row.sign; counted(t, b, "k") != want {
+				t.Errorf("%v: %d counted, want %d", row.op, counted(t, b, "k"), want)
+			}
+			server.MustDo("SCRIPT", "FLUSH")
+			if err := storetest.Do(t.Context(), b, row.op, one("k", 5, 1)); err != nil {
+				t.Errorf("%v: a server that has forgotten the script: %v", row.op, err)
+			}
+			if want += 5 * row.sign; counted(t, b, "k") != want {
+				t.Errorf("%v: %d counted, want %d", row.op, counted(t, b, "k"), want)
+			}
 		}
 	})
 }
@@ -374,40 +386,4 @@ func counted(t testing.TB, b core.Counters, key string) int64 {
 		t.Fatalf("Peek: %v", err)
 	}
 	return 1_000_000 - batch.Items[0].Results[0].Remaining
-}
-
-// unknown tells whether an error says that something may have been charged.
-func unknown(err error) bool {
-	var e *redisstore.Error
-	return errors.As(err, &e) && e.Unknown && !errors.Is(err, core.ErrNotCharged)
-}
-
-// The reply to a charge or a grant is lost, and the client would send it again. One that has not run
-// is sent again.
-func TestAChargeOrGrantWhoseReplyIsLostIsMadeOnce(t *testing.T) {
-	clients(t, func(t *testing.T, client redisstore.Client, proxy *faultproxy.Proxy, server *redistest.Server) {
-		b := bind(t, client, daily, redisstore.Timeout(patience))
-		take(t, b, "k")
-		want := int64(1)
-		for _, row := range []struct {
-			op   core.Op
-			sign int64
-		}{{core.OpCharge, 1}, {core.OpGrant, -1}} {
-			proxy.Fail(faultproxy.Cut, 1)
-			if err := storetest.Do(t.Context(), b, row.op, one("k", 70, 1)); !unknown(err) {
-				t.Errorf("%v: error %v, want one that says that it may have been made", row.op, err)
-			}
-			proxy.Fail(faultproxy.None, 0)
-			if want += 70 * row.sign; counted(t, b, "k") != want {
-				t.Errorf("%v: %d counted, want %d", row.op, counted(t, b, "k"), want)
-			}
-			server.MustDo("SCRIPT", "FLUSH")
-			if err := storetest.Do(t.Context(), b, row.op, one("k", 5, 1)); err != nil {
-				t.Errorf("%v: a server that has forgotten the script: %v", row.op, err)
-			}
-			if want += 5 * row.sign; counted(t, b, "k") != want {
-				t.Errorf("%v: %d counted, want %d", row.op, counted(t, b, "k"), want)
-			}
-		}
-	})
 }

@@ -72,6 +72,29 @@ func TestExpiredCountersGo(t *testing.T) {
 	}
 }
 
+// An operation never evicts an entry that it works on itself: all its charges
+// arrive.
+func TestAnOperationKeepsItsOwnEntries(t *testing.T) {
+	s := newStore(t, nil, synced.Config{Interval: -1, MaxKeys: 1, Log: quiet})
+	var rules []core.Rule
+	var hits []core.Hit
+	for i := range 60 {
+		name := fmt.Sprint("r", i)
+		rules = append(rules, core.Rule{Name: name, Limits: []core.Limit{aligned(10, time.Hour), aligned(10, 2*time.Hour)}})
+		hits = append(hits, core.Hit{Rule: name, Key: "k"})
+	}
+	l := core.Must(core.New(core.Config{Name: "api", Store: s, Rules: rules}))
+	if _, err := l.Take(t.Context(), 4, hits...); err != nil {
+		t.Fatal(err)
+	}
+	if lost := s.Stats().Lost; lost != 0 {
+		t.Errorf("%d hits of the same operation are lost", lost)
+	}
+	if d, err := l.Take(t.Context(), 4, hits...); err != nil || d.Remaining != 2 {
+		t.Errorf("%d left, %v, want 2", d.Remaining, err)
+	}
+}
+
 // The fetched counters are bounded by MaxKeys.
 func TestFetchedCountersAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
