@@ -114,8 +114,8 @@ func TestAnAdjustThatFails(t *testing.T) {
 		if got := left(t, l, "r", "k"); got != row.want {
 			t.Errorf("%v: %d left, want %d", row.fault, got, row.want)
 		}
-		if n := len(log.take()); n != 1 || l.Stats().Failed != 1 {
-			t.Errorf("%v: %d lines in the log and %d failures, want one each", row.fault, n, l.Stats().Failed)
+		if n := len(log.take()); n != 1 {
+			t.Errorf("%v: %d lines in the log, want one", row.fault, n)
 		}
 	}
 }

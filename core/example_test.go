@@ -63,15 +63,6 @@ func ExampleLimiter_Allow() {
 	// false
 }
 
-func ExampleLimiter_Stats() {
-	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "r", Key: static("k"), Limits: []core.Limit{core.PerMinute(1)}}}}))
-	limiter.Check(&request{})
-	limiter.Check(&request{})
-	s := limiter.Stats()
-	fmt.Println(s.Allowed, s.Denied)
-	// Output: 1 1
-}
-
 func ExampleLimiter_Name() {
 	fmt.Println(signups.Name())
 	// Output: signups

@@ -19,8 +19,6 @@ type Limiter struct {
 	sessions sync.Pool
 	store    Store
 	lines    lines // they stay when the configuration changes
-	stripes  [8]stripe
-	striped  atomic.Uint32 // stripes given to sessions
 	failures failureLog
 
 	reconfigure sync.Mutex // one Reconfigure at a time
@@ -64,7 +62,7 @@ func New(c Config) (*Limiter, error) {
 		l.store = Must(NewMemory(MemoryConfig{}))
 	}
 	l.sessions.New = func() any {
-		return &session{stripe: &l.stripes[l.striped.Add(1)%uint32(len(l.stripes))], failures: &l.failures}
+		return &session{failures: &l.failures}
 	}
 	s.observedBy(c.Observer)
 	counters, err := l.store.Open(s.name, s.storeRules())
@@ -243,8 +241,8 @@ func (l *Limiter) Allow(ctx context.Context, hits ...Hit) bool {
 	return d.Allowed
 }
 
-// Peek returns the decision that Take would make, without a charge. [Stats] and observers do
-// not count it.
+// Peek returns the decision that Take would make, without a charge. Observers do not see
+// it.
 func (l *Limiter) Peek(ctx context.Context, cost int64, hits ...Hit) (d Decision, err error) {
 	return l.look(ctx, OpPeek, cost, cost, hits)
 }
@@ -341,70 +339,4 @@ func (l *Limiter) act(ctx context.Context, op Op, d time.Duration, hits []Hit) e
 func (l *Limiter) ResetAll(ctx context.Context) error {
 	defer l.lines.freedAll()
 	return l.current.Load().do(ctx, OpResetAll, new(Batch))
-}
-
-// Stats counts a limiter's decisions since New.
-type Stats struct {
-	Allowed     uint64 // within all limits, or no rule applied
-	Denied      uint64 // over a limit
-	DryRun      uint64 // allowed only because of Config.DryRun
-	Skipped     uint64 // Hooks.ShouldLimit returned false
-	BadRequests uint64 // denied with ReasonBadRequest
-	Failed      uint64 // denied because of an error; and failed refunds, charges and resets
-	Canceled    uint64 // denied because the client had left
-	Degraded    uint64 // of these, decided without the shared counters
-	Waited      uint64 // of these, decided after a wait
-	Waiting     int    // requests waiting now
-}
-
-// Stats returns the limiter's counts.
-func (l *Limiter) Stats() Stats {
-	var sum Stats
-	for i := range l.stripes {
-		s := &l.stripes[i]
-		sum.Allowed += s.allowed.Load()
-		sum.Denied += s.denied.Load()
-		sum.DryRun += s.dryRun.Load()
-		sum.Skipped += s.skipped.Load()
-		sum.BadRequests += s.badRequests.Load()
-		sum.Failed += s.failed.Load()
-		sum.Canceled += s.canceled.Load()
-		sum.Degraded += s.degraded.Load()
-		sum.Waited += s.waited.Load()
-	}
-	sum.Waiting = int(l.lines.waiting.Load())
-	return sum
-}
-
-// stripe is a part of the Stats. A session counts in one of several, so that processors seldom
-// write to the same cache line.
-type stripe struct {
-	_ [64]byte // what lies before it is read by all
-
-	allowed, denied, dryRun, skipped, badRequests, failed, canceled, degraded, waited atomic.Uint64
-}
-
-func (s *stripe) count(d *Decision) {
-	if d.Degraded {
-		s.degraded.Add(1)
-	}
-	if d.rest != nil && d.rest.waited > 0 {
-		s.waited.Add(1)
-	}
-	switch {
-	case d.DryRun:
-		s.dryRun.Add(1)
-	case d.Reason == ReasonWithinLimits || d.Reason == ReasonNoRule:
-		s.allowed.Add(1)
-	case d.Reason == ReasonOverLimit:
-		s.denied.Add(1)
-	case d.Reason == ReasonSkipped:
-		s.skipped.Add(1)
-	case d.Reason == ReasonBadRequest:
-		s.badRequests.Add(1)
-	case d.Reason == ReasonCanceled:
-		s.canceled.Add(1)
-	default:
-		s.failed.Add(1)
-	}
 }

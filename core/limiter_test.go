@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/hooktest"
 )
 
 func ExampleNew() {
@@ -206,7 +207,7 @@ func TestTheStoresErrorIsADecision(t *testing.T) {
 	if d := l.Check(&request{}); !d.Allowed || !d.Degraded || !strings.Contains(d.String(), "without the shared counters") {
 		t.Errorf("%v", d)
 	}
-	if got := l.Stats(); got.Failed != 2 || got.Allowed != 1 || got.Degraded != 1 {
+	if got := hooktest.Count(l); got.Failed != 2 || got.Allowed != 1 || got.Degraded != 1 {
 		t.Errorf("%+v", got)
 	}
 	s.degraded = false
@@ -264,7 +265,7 @@ func TestAllowDeniesAndLogsIfItCannotDecide(t *testing.T) {
 			t.Error("a store that fails allows")
 		}
 		wantLines(t, log, `level=ERROR msg="floodgate: the store failed" limiter=api operation=take rule=user error="dial tcp 10.1.2.3:6379: connection refused"`)
-		if got := l.Stats().Failed; got != 3 {
+		if got := hooktest.Count(l).Failed; got != 3 {
 			t.Errorf("%d failures are counted, want 3", got)
 		}
 	})

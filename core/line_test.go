@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/hooktest"
 )
 
 // givesBack are the ways in which a key gets hits back before its window ends.
@@ -67,7 +68,7 @@ func TestWhatIsGivenBackEndsAWait(t *testing.T) {
 				for i := range 2 {
 					c.come(i, func() (core.Decision, error) { return l.Wait(t.Context(), 1, waitedFor) })
 				}
-				if n := l.Stats().Waiting; n != 2 || !first.Allowed {
+				if n := hooktest.Count(l).Waiting; n != 2 || !first.Allowed {
 					t.Fatalf("%d requests wait, %v", n, first)
 				}
 				slow = true

@@ -176,12 +176,8 @@ func TestWhichOperationsLog(t *testing.T) {
 		}
 		wantLines(t, log, `level=ERROR msg="floodgate: the store failed" limiter=api operation=take rule=r error="dial tcp 10.1.2.3:6379: connection refused"`)
 		time.Sleep(time.Second)
-		failed := l.Stats().Failed
 		l.Settle(&request{}, d, core.Outcome{Status: 200})
 		wantLines(t, log, `level=ERROR msg="floodgate: the store failed" limiter=api operation=refund rule=r error="dial tcp 10.1.2.3:6379: connection refused"`)
-		if got := l.Stats().Failed; got != failed+1 {
-			t.Errorf("%d failures are counted, want %d", got, failed+1)
-		}
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/hooktest"
 )
 
 func TestRefundAndReset(t *testing.T) {
@@ -157,7 +158,7 @@ func TestAGrantGivesHitsBack(t *testing.T) {
 			if text := headerText(d); step.quotas == nil && !strings.Contains(text, "X-Ratelimit-Reset: 176") {
 				t.Errorf("%v: a decision without a time: %s", limit, text)
 			}
-			if err := l.Adjust(t.Context(), d, 0); err != nil || l.Stats().Allowed != 1 {
+			if err := l.Adjust(t.Context(), d, 0); err != nil || hooktest.Count(l).Allowed != 1 {
 				t.Errorf("%v: the decision of a grant was refunded or counted: %v", limit, err)
 			}
 		}
@@ -221,7 +222,7 @@ func TestResetAllForgetsOneLimiter(t *testing.T) {
 			}
 		}
 	}
-	if n, s := store.Len(), a.Stats(); n != 2*keys || s.Allowed != 2*keys {
+	if n, s := store.Len(), hooktest.Count(a); n != 2*keys || s.Allowed != 2*keys {
 		t.Errorf("the store holds %d keys, want %d; %+v", n, 2*keys, s)
 	}
 }

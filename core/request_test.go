@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/hooktest"
 )
 
 // request is a request that a test makes up, and that notes what is read of it.
@@ -129,11 +130,7 @@ func newLimiter(t testing.TB, c core.Config, clock *clock) *core.Limiter {
 	if c.Store == nil && clock != nil {
 		c.Store = core.Must(core.NewMemory(core.MemoryConfig{Clock: clock.Now}))
 	}
-	l, err := core.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
+	return hooktest.New(t, c)
 }
 
 // around is a store whose operations and Reopens are functions over those of another store. nil:

@@ -24,7 +24,6 @@ type session struct {
 
 	texts    strings.Builder // the texts of keys for decisions: see keep
 	unended  []atomic.Bool   // for later decisions: see charged
-	stripe   *stripe
 	failures *failureLog
 }
 
@@ -34,10 +33,9 @@ func (l *Limiter) session(s *snapshot) *session {
 	return c
 }
 
-// end counts the decision, gives the session back and tells the observer.
+// end gives the session back and reports the decision to the observer.
 func (l *Limiter) end(ctx context.Context, c *session, d *Decision) {
 	s := c.snap
-	c.stripe.count(d)
 	l.release(c)
 	if s.observer != nil {
 		s.observer.decided(ctx, d)

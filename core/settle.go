@@ -84,7 +84,6 @@ func (l *Limiter) change(ctx context.Context, d *Decision, op Op, cost func(i in
 	}
 	err = c.do(ctx, op)
 	if err != nil {
-		c.stripe.failed.Add(1)
 		c.reportStore(ctx, op.String(), err)
 	}
 	if op != OpCharge {

@@ -97,10 +97,7 @@ func runModel(t *testing.T, draw *rand.Rand, limit core.Limit, maxWait time.Dura
 	s := newAsked()
 	s.after = m.take
 	config.Store = s
-	l, err := core.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := hooktest.New(t, config)
 	cancels := map[int]context.CancelFunc{}
 	for range steps {
 		switch draw.IntN(10) {
@@ -155,7 +152,7 @@ func runModel(t *testing.T, draw *rand.Rand, limit core.Limit, maxWait time.Dura
 	for _, cancel := range cancels {
 		cancel()
 	}
-	if s := l.Stats(); s.Waiting != 0 || len(m.ended) != len(m.came) {
+	if s := hooktest.Count(l); s.Waiting != 0 || len(m.ended) != len(m.came) {
 		t.Fatalf("%d of %d have ended, %+v", len(m.ended), len(m.came), s)
 	}
 	for _, key := range keys {
@@ -169,10 +166,7 @@ func (m *waitModel) check(t *testing.T, limit core.Limit, maxWait time.Duration,
 	clock := &clock{now: m.begun}
 	config := oneRule(limit)
 	config.Store = core.Must(core.NewMemory(core.MemoryConfig{Clock: clock.Now}))
-	l, err := core.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := hooktest.New(t, config)
 	with := func(i int) { // the configuration of a request
 		config.Rules[0].Limits = []core.Limit{limit}
 		config.Rules[0].Limits[0].Quota = m.quota[i]

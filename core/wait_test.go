@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/hooktest"
 )
 
 // asked is a Memory that counts its takes, and calls before and after with each.
@@ -137,7 +138,7 @@ func TestRequestsWaitInOrderAndAreAllowedAtTheirInstants(t *testing.T) {
 				for i := range waiting {
 					c.come(i, func() (core.Decision, error) { return ask(l) })
 				}
-				if got := l.Stats().Waiting; got != waiting-1 {
+				if got := hooktest.Count(l).Waiting; got != waiting-1 {
 					t.Errorf("%d are waiting, want %d", got, waiting-1)
 				}
 				for i := range late {
@@ -153,7 +154,7 @@ func TestRequestsWaitInOrderAndAreAllowedAtTheirInstants(t *testing.T) {
 						t.Fatalf("request %d was allowed at %v after %v, want %v: %v", i, d.at, d.Waited(), want, d.err)
 					}
 				}
-				if s := l.Stats(); s.Allowed != waiting+late || s.Waited != waiting+late-1 || s.Waiting != 0 || s.Denied != 0 {
+				if s := hooktest.Count(l); s.Allowed != waiting+late || s.Waited != waiting+late-1 || s.Waiting != 0 || s.Denied != 0 {
 					t.Errorf("%+v", s)
 				}
 			})
@@ -361,12 +362,12 @@ func TestALineIsBounded(t *testing.T) {
 				t.Errorf("request %d of a key without a line: %v, retry after %v", i, err, d.RetryAfter)
 			}
 		}
-		if got := l.Stats().Waiting; got != 100 {
+		if got := hooktest.Count(l).Waiting; got != 100 {
 			t.Errorf("%d wait, want 100", got)
 		}
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		if s := l.Stats(); s.Waiting != 0 || s.Allowed != 202 || s.Denied != 4 {
+		if s := hooktest.Count(l); s.Waiting != 0 || s.Allowed != 202 || s.Denied != 4 {
 			t.Errorf("%+v", s)
 		}
 	})
@@ -450,7 +451,7 @@ func TestAWaitWhoseContextHasEndedIsChargedNothing(t *testing.T) {
 	if d, err := l.Wait(t.Context(), 1, waitedFor); err != nil || d.Remaining != 0 {
 		t.Errorf("%v, %v", d, err)
 	}
-	if n := l.Stats().Waiting; n != 0 {
+	if n := hooktest.Count(l).Waiting; n != 0 {
 		t.Errorf("%d wait", n)
 	}
 }
@@ -514,8 +515,8 @@ func TestAHeadThatPanicsLeavesTheLine(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if panicked != 1 || len(c.allowed()) != 3 || c.allowed()[1] != 2 || c.allowed()[2] != 3 || l.Stats().Waiting != 0 {
-			t.Errorf("%d panics, %v allowed, %+v", panicked, c.allowed(), l.Stats())
+		if panicked != 1 || len(c.allowed()) != 3 || c.allowed()[1] != 2 || c.allowed()[2] != 3 || hooktest.Count(l).Waiting != 0 {
+			t.Errorf("%d panics, %v allowed, %+v", panicked, c.allowed(), hooktest.Count(l))
 		}
 	})
 }

@@ -109,8 +109,8 @@ func TestARequestIsHeldBackUntilThePauseIsOver(t *testing.T) {
 		if status, denied := send(t.Context(), t, rt, "http://a/"); status != 0 || !denied.Held || time.Since(start) != 0 {
 			t.Errorf("longer than MaxHold: %d, %v after %v", status, denied, time.Since(start))
 		}
-		if s := limiter.Stats(); s.Allowed != 4 {
-			t.Errorf("%d were charged, want 4", s.Allowed)
+		if d, err := limiter.Peek(t.Context(), 0, core.Hit{Rule: "host", Key: "a"}); err != nil || d.Remaining != 996 {
+			t.Errorf("%d of 1000 are left, want 996: %v", d.Remaining, err)
 		}
 	})
 }

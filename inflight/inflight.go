@@ -186,9 +186,6 @@ func (l *Limiter) Acquire(ctx context.Context, key string) (release func(), ok b
 // Held returns how many slots of all keys this process holds.
 func (l *Limiter) Held() int64 { return l.slots.held.Load() }
 
-// Stats counts decisions and waiting requests: see core.Limiter.Stats.
-func (l *Limiter) Stats() core.Stats { return l.limiter.Stats() }
-
 // Name returns the limiter's name.
 func (l *Limiter) Name() string { return l.limiter.Name() }
 

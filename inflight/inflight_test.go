@@ -12,6 +12,7 @@ import (
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/inflight"
+	"github.com/floodgate-go/floodgate/internal/hooktest"
 )
 
 func TestConfigurationsThatCannotBe(t *testing.T) {
@@ -189,7 +190,8 @@ func TestManyCallers(t *testing.T) {
 // Requests wait in order for a slot, and get it when it is released.
 func TestRequestsWaitForASlot(t *testing.T) {
 	each(t, func(t *testing.T, c inflight.Config) {
-		c.Max, c.MaxWait = 2, 2*time.Second
+		counter := new(hooktest.Counter)
+		c.Max, c.MaxWait, c.Observer = 2, 2*time.Second, counter
 		l := newLimiter(t, c)
 		defer l.Close() //nolint:errcheck // nil
 		const requests = 10
@@ -222,8 +224,8 @@ func TestRequestsWaitForASlot(t *testing.T) {
 				t.Errorf("request %d is denied at %v", i, at[i])
 			}
 		}
-		if s := l.Stats(); s.Waiting != 0 || s.Allowed != 6 {
-			t.Errorf("%+v", s)
+		if n := counter.Read(); n.Waiting != 0 || n.Allowed != 6 {
+			t.Errorf("%+v", n)
 		}
 	})
 }

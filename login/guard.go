@@ -67,10 +67,6 @@ func (g *Guard) Close() error { return g.close() }
 // Guarantees returns what the guard's store promises: see [core.Limiter.Guarantees].
 func (g *Guard) Guarantees() core.Guarantees { return g.limiter.Guarantees() }
 
-// Stats counts the decisions of the guard's limits. Each attempt counts once. An attempt that
-// Config.OnSuspicion denies counts as allowed by the limits.
-func (g *Guard) Stats() core.Stats { return g.limiter.Stats() }
-
 // hooks are those of the guard's limiter.
 type hooks struct {
 	core.DefaultHooks

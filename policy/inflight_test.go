@@ -227,9 +227,6 @@ func TestInFlightBesideOthers(t *testing.T) {
 	only.Settle(q, d, core.Outcome{Status: 200})
 	r.held(0)
 	r.begin("/", true)()
-	if got := r.set.DryRun().Stats().DryRun; got != 1 {
-		t.Errorf("the dry run would have denied %d requests, want 1", got)
-	}
 }
 
 // After a file with a mistake nothing has changed; a policy that comes back finds its slots.

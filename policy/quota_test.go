@@ -11,6 +11,7 @@ import (
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/floodgatetest"
+	"github.com/floodgate-go/floodgate/internal/hooktest"
 	"github.com/floodgate-go/floodgate/policy"
 )
 
@@ -179,6 +180,7 @@ func TestExplanationsOfQuotas(t *testing.T) {
 }
 
 func TestExplanations(t *testing.T) {
+	counter := new(hooktest.Counter)
 	s := newSite(t, `
 policies:
   - name: tiered
@@ -198,7 +200,7 @@ policies:
     deny: [10.0.0.1]
   - {name: kept-out, limits: 1/m, only: [192.0.2.0/24]}
   - {name: kept-off, limits: 1/m, exempt: [10.0.0.0/8]}
-`)
+`, policy.WithObserver(counter))
 	denied := func(e policy.Explanation) string {
 		switch {
 		case e.Denied:
@@ -223,8 +225,8 @@ policies:
 			}
 		}
 	}
-	if st := s.set.Limiter().Stats(); st != (core.Stats{}) {
-		t.Errorf("an explanation counts: %+v", st)
+	if n := counter.Read(); n != (hooktest.Numbers{}) {
+		t.Errorf("an explanation is observed as a decision: %+v", n)
 	}
 }
 

@@ -80,8 +80,8 @@ func http2(t *testing.T, a Adapter) {
 			})
 		}
 		wg.Wait()
-		waitFor(t, func() bool { return left.Load() == reached.Load() && l.Stats().Allowed == reached.Load() })
-		if got := l.Stats().Allowed; got == 0 || got > 100 {
+		waitFor(t, func() bool { return left.Load() == reached.Load() && hooktest.Count(l).Allowed == reached.Load() })
+		if got := hooktest.Count(l).Allowed; got == 0 || got > 100 {
 			t.Errorf("%d streams were allowed, want 1 to 100", got)
 		}
 	})

@@ -100,14 +100,14 @@ func login(t *testing.T, a Adapter) {
 		addr := a.Serve(t, app)
 		const form = "username=alice&password=x"
 		for range 3 {
-			before := l.Stats()
+			before := hooktest.Count(l)
 			conn, err := dial(addr)
 			if err != nil {
 				t.Fatal(err)
 			}
 			_, _ = io.WriteString(conn, fmt.Sprintf("POST /login HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n%s", len(form), form))
 			_ = conn.Close()
-			waitFor(t, func() bool { now := l.Stats(); return now.Allowed+now.Denied > before.Allowed+before.Denied })
+			waitFor(t, func() bool { now := hooktest.Count(l); return now.Allowed+now.Denied > before.Allowed+before.Denied })
 		}
 		waitFor(t, func() bool { return attempts.Load() == 3 })
 		c := direct(t, addr)

@@ -59,7 +59,7 @@ func readBefore(t *testing.T, a Adapter) {
 				if !a.KeepsBody && !strings.Contains(last.body, "was read by a middleware before the limiter") {
 					t.Errorf("the client is told %s", last.body)
 				}
-				if s := l.Stats(); s.Failed != 0 {
+				if s := hooktest.Count(l); s.Failed != 0 {
 					t.Errorf("a failure is counted: %+v", s)
 				}
 			})

@@ -51,9 +51,9 @@ func routes(t *testing.T, a Adapter) {
 		l := hooktest.ByKey(t, keyfuncs.Static(""), 0)
 		c := direct(t, a.Serve(t, App{Limits: []Limit{{Checker: l}}}))
 		for _, method := range []string{"post", "QUERY", "PROPFIND"} {
-			before := l.Stats().Denied
+			before := hooktest.Count(l).Denied
 			status := c.raw(method + " / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
-			if status != http.StatusTooManyRequests || l.Stats().Denied != before+1 {
+			if status != http.StatusTooManyRequests || hooktest.Count(l).Denied != before+1 {
 				t.Errorf("%s: status %d", method, status)
 			}
 		}

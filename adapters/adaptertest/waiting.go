@@ -27,11 +27,11 @@ func waiting(t *testing.T, a Adapter) {
 		}}}}))
 		for range 100 { // on a busy machine, a request may come when the window of the one before has ended
 			want(t, count(1, func(int) response { return c.get("/") }), http.StatusOK, 1)
-			if waited > 0 && l.Stats().Waited > 0 {
+			if waited > 0 && hooktest.Count(l).Waited > 0 {
 				return
 			}
 		}
-		t.Errorf("nobody has waited: %+v", l.Stats())
+		t.Errorf("nobody has waited: %+v", hooktest.Count(l))
 	})
 
 	t.Run("a client that goes waits no longer", func(t *testing.T) {
@@ -63,7 +63,7 @@ func waiting(t *testing.T, a Adapter) {
 			case <-time.After(timeout):
 				t.Fatalf("%s: the request still waits", protocol)
 			}
-			if s := l.Stats(); s.Waiting != 0 {
+			if s := hooktest.Count(l); s.Waiting != 0 {
 				t.Errorf("%s: %+v", protocol, s)
 			}
 		}

@@ -16,11 +16,7 @@ func Limiter(t testing.TB, c core.Config) *core.Limiter {
 	if c.Store == nil {
 		c.Store = core.Must(core.NewMemory(core.MemoryConfig{Clock: Frozen}))
 	}
-	l, err := core.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
+	return New(t, c)
 }
 
 // ByKey makes a limiter with one rule of n requests a minute.

@@ -8,20 +8,22 @@ import (
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/inflight"
+	"github.com/floodgate-go/floodgate/internal/hooktest"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
-// oneAtATime makes a limiter of one call at a time. The others wait.
-func oneAtATime(maxWait time.Duration) *inflight.Limiter {
-	return core.Must(inflight.New(inflight.Config{Name: "r", Max: 1, Key: keyfuncs.Static(""), MaxWait: maxWait}))
+// oneAtATime makes a limiter of one call at a time, and its observer. The others wait.
+func oneAtATime(maxWait time.Duration) (*inflight.Limiter, *hooktest.Counter) {
+	counter := new(hooktest.Counter)
+	return core.Must(inflight.New(inflight.Config{Name: "r", Max: 1, Key: keyfuncs.Static(""), MaxWait: maxWait, Observer: counter})), counter
 }
 
 // inLine waits until n calls wait for their turn.
-func inLine(t *testing.T, l *inflight.Limiter, n int) {
+func inLine(t *testing.T, l *hooktest.Counter, n int) {
 	t.Helper()
-	for ctx := within(t); l.Stats().Waiting != n; {
+	for ctx := within(t); l.Read().Waiting != n; {
 		if ctx.Err() != nil {
-			t.Fatalf("%d calls wait, want %d", l.Stats().Waiting, n)
+			t.Fatalf("%d calls wait, want %d", l.Read().Waiting, n)
 		}
 		runtime.Gosched()
 	}
@@ -63,7 +65,7 @@ func waits(t *testing.T, dial func(*testing.T, *inflight.Limiter, Handler) Clien
 		leave chan struct{}
 	}
 	entered := make(chan handled, 10)
-	l := oneAtATime(timeout)
+	l, counter := oneAtATime(timeout)
 	c := dial(t, l, func(c Call) error {
 		text, err := c.Receive()
 		if err != nil {
@@ -96,19 +98,19 @@ func waits(t *testing.T, dial func(*testing.T, *inflight.Limiter, Handler) Clien
 			of = ctx
 		}
 		replies = append(replies, call(of, text))
-		inLine(t, l, i+1)
+		inLine(t, counter, i+1)
 	}
 	cancel()
 	if r := <-replies[1]; r.Code != codeCanceled {
 		t.Errorf("the call that is given up gets %+v", r)
 	}
-	inLine(t, l, 2)
+	inLine(t, counter, 2)
 	short, stop := context.WithTimeout(within(t), 20*time.Millisecond)
 	defer stop()
 	if r := c.Do(short, kind, []string{"late"}); r.Code != codeDeadlineExceeded && r.Code != codeResourceExhausted {
 		t.Errorf("the call whose deadline ends in line gets %+v", r)
 	}
-	inLine(t, l, 2)
+	inLine(t, counter, 2)
 	ended, end := context.WithCancel(within(t))
 	end()
 	if r := c.Do(ended, kind, []string{"ended"}); r.Code != codeCanceled {
@@ -130,10 +132,10 @@ func waits(t *testing.T, dial func(*testing.T, *inflight.Limiter, Handler) Clien
 	}
 	free(t, l, 0)
 	// The call that was given up is counted when its server has noticed.
-	for ctx := within(t); l.Stats().Waited < 3 && ctx.Err() == nil; {
+	for ctx := within(t); counter.Read().Waited < 3 && ctx.Err() == nil; {
 		runtime.Gosched()
 	}
-	if s := l.Stats(); s.Allowed != 3 || s.Waited < 3 {
+	if s := counter.Read(); s.Allowed != 3 || s.Waited < 3 {
 		t.Errorf("%d calls are allowed, want 3; %d have waited", s.Allowed, s.Waited)
 	}
 }
