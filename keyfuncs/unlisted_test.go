@@ -3,35 +3,11 @@ package keyfuncs_test
 import (
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
-
-func TestConcurrentRequestsLogALineOnce(t *testing.T) {
-	log := defaultLog(t, slog.LevelInfo)
-	ip, route := keyfuncs.ClientIP(), keyfuncs.Route()
-	var all sync.WaitGroup
-	for range 50 {
-		all.Go(func() {
-			r := &request{remote: "10.0.0.1:1", header: headers("Forwarded", "for=6.6.6.6", "X-Real-Ip", "6.6.6.6")}
-			keyOf(t, ip, r)
-			keyOf(t, route, r)
-		})
-	}
-	all.Wait()
-	if lines := strings.Split(strings.TrimSuffix(log.String(), "\n"), "\n"); len(lines) != 2 {
-		t.Errorf("%d lines, want one of ClientIP and one of Route:\n%s", len(lines), log)
-	}
-	// Another key function says it again.
-	log.Reset()
-	keyOf(t, keyfuncs.Route(), &request{})
-	if !strings.Contains(log.String(), "level=ERROR") {
-		t.Errorf("logged: %s", log)
-	}
-}
 
 var _ core.Request = (*looked)(nil)
 

@@ -53,17 +53,6 @@ func TestWhichOutcomesCountAsFailures(t *testing.T) {
 	}
 }
 
-func TestASecondSettleDoesNothing(t *testing.T) {
-	events := 0
-	s := newSite(t, login.Config{OnEvent: func(login.Event) { events++ }})
-	end := s.begin(form("203.0.113.2", "bob"))
-	end(401)
-	end(200)
-	if st := s.status("bob", "203.0.113.2"); events != 1 || st.AddressAccount.Remaining != 4 || st.KnownAddress {
-		t.Errorf("%d events of one attempt, %+v", events, st)
-	}
-}
-
 func TestACanceledRequestCountsAsAFailure(t *testing.T) {
 	var events []login.EventKind
 	s := newSite(t, login.Config{

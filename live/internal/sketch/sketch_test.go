@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -61,26 +60,6 @@ func TestCountsAreWithinTheirBounds(t *testing.T) {
 			t.Fatalf("%d keys, want %d", len(top), len(came))
 		}
 	})
-}
-
-// A key is cut if it and its extra are longer than what is kept of them, and not confused with
-// another that begins like it.
-func TestALongKeyIsCut(t *testing.T) {
-	const longest = 256
-	for _, c := range []struct {
-		key, extra int
-		cut        bool
-	}{{longest, 0, false}, {longest + 1, 0, true}, {longest, 1, true}, {longest - 1, 1, false}, {0, longest, false}, {0, longest + 1, true}} {
-		s := sketch.New(800)
-		k := sketch.Key{Key: strings.Repeat("k", c.key), Extra: strings.Repeat("x", c.extra)}
-		s.Add(k, 0)
-		s.Add(sketch.Key{Key: k.Key, Extra: k.Extra + "y"}, 0)
-		for _, got := range s.Top(9) {
-			if len(got.Key.Key)+len(got.Extra) > longest || !got.Cut && (c.cut || got.Key != k) || got.Count != 1 {
-				t.Errorf("%+v: %+v", c, got)
-			}
-		}
-	}
 }
 
 // The top 20 of an attack are found: a Zipf distribution in uniform noise. The keys of the
