@@ -83,7 +83,11 @@ func TestARowIsUnblockedByItsID(t *testing.T) {
 			s.limiter.Allow(t.Context(), hit)
 		}
 	}
-	for i, row := range s.see().Limiters[0].Denied {
+	rows := s.see().Limiters[0].Denied
+	if len(rows) != len(hits) {
+		t.Fatalf("%d rows of %d keys: %+v", len(rows), len(hits), rows)
+	}
+	for i, row := range rows {
 		if got := s.post(`{"do":"unblock","limiter":"api","id":"` + row.ID + `"}`); got.status != 200 {
 			t.Errorf("%+v", got)
 		}
