@@ -165,9 +165,11 @@ func TestTheEndOfARequest(t *testing.T) {
 			}
 			row.end(cancel, resp.Body)
 			synctest.Wait()
-			_ = resp.Body.Close()
 			if got := outcomes(); len(got) != 1 || got[0].Status != 200 || got[0].Header("X-Cost") != "1" {
 				t.Errorf("%s: the request has ended with %+v", name, got)
+			}
+			if _ = resp.Body.Close(); len(outcomes()) != 0 {
+				t.Errorf("%s: the request ends twice", name)
 			}
 		})
 	}
