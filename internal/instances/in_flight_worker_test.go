@@ -37,7 +37,7 @@ type inFlight struct {
 }
 
 func (w inFlight) limiter() (*inflight.Limiter, func() error, error) {
-	client := redis.NewClient(&redis.Options{Addr: w.Addr, PoolSize: 64})
+	client := redis.NewClient(&redis.Options{Addr: w.Addr, PoolSize: 64, ReadTimeout: patience, WriteTimeout: patience, PoolTimeout: patience, DialTimeout: patience})
 	store := redisstore.New(client, redisstore.Timeout(patience))
 	l, err := inflight.New(inflight.Config{Name: "in-flight", Store: store, Max: w.Quota, Lease: w.Lease})
 	return l, func() error { return errors.Join(l.Close(), store.Close(), client.Close()) }, err
@@ -51,7 +51,7 @@ func (w inFlight) run(begin, stopped <-chan struct{}) error {
 	if err != nil {
 		return err
 	}
-	counting := redis.NewClient(&redis.Options{Addr: w.Addr, PoolSize: int(w.Quota)})
+	counting := redis.NewClient(&redis.Options{Addr: w.Addr, PoolSize: int(w.Quota), ReadTimeout: patience, WriteTimeout: patience, PoolTimeout: patience, DialTimeout: patience})
 	fmt.Println("ready")
 	<-begin
 	var callers sync.WaitGroup

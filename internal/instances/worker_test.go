@@ -83,9 +83,9 @@ func (w work) open(ctx context.Context) (o opened, err error) {
 	case "redis", "cluster":
 		var client redis.UniversalClient
 		if w.Kind == "redis" {
-			client = redis.NewClient(&redis.Options{Addr: w.Addr})
+			client = redis.NewClient(&redis.Options{Addr: w.Addr, ReadTimeout: patience, WriteTimeout: patience, PoolTimeout: patience, DialTimeout: patience})
 		} else {
-			client = redis.NewClusterClient(&redis.ClusterOptions{Addrs: strings.Split(w.Addr, ",")})
+			client = redis.NewClusterClient(&redis.ClusterOptions{Addrs: strings.Split(w.Addr, ","), ReadTimeout: patience, WriteTimeout: patience, PoolTimeout: patience, DialTimeout: patience})
 		}
 		r := redisstore.New(client, redisstore.Timeout(patience), redisstore.WithoutDenialCache())
 		store, o.close = r, func() error { return errors.Join(r.Close(), client.Close()) }
