@@ -419,3 +419,29 @@ func TestAClientThatShardsByKeyGetsCommandsWithOneKey(t *testing.T) {
 		})
 	}
 }
+
+// On a cluster, only decisions on keys of one slot share a command.
+func TestOnAClusterCommandsHaveKeysOfOneSlot(t *testing.T) {
+	t.Parallel()
+	_, client := newCluster(t)
+	b := bind(t, client, hourly, redisstore.Timeout(patience))
+	var all, several atomic.Int64
+	client.AddHook(onCommand(func(ctx context.Context, cmd redis.Cmder, next redis.ProcessHook) error {
+		err := next(ctx, cmd)
+		if cmd.Name() == "evalsha" {
+			all.Add(1)
+		}
+		if redis.HasErrorPrefix(err, "CROSSSLOT") {
+			several.Add(1)
+		}
+		return err
+	}))
+	const callers = 200
+	together(callers, func(i int) {
+		take(t, b, fmt.Sprint(i))
+		take(t, b, "same")
+	})
+	if n := several.Load(); n > 0 || all.Load() >= 2*callers {
+		t.Errorf("%d of %d commands of %d decisions have keys of several slots", n, all.Load(), 2*callers)
+	}
+}

@@ -488,3 +488,27 @@ func TestAFailoverUnderLoad(t *testing.T) {
 		t.Errorf("%d charged; %d admitted, %d of them by the new primary; of %d nobody knows", got, admitted, after, unknown)
 	}
 }
+
+// The first replies to a crowd are lost. Those who wait are sent all the same, again
+// and again, until replies come.
+func TestLostRepliesDoNotHoldUpACrowd(t *testing.T) {
+	t.Parallel()
+	const lost, crowd = 6, 600
+	server := redistest.Start(t)
+	proxy := faultproxy.Start(t, server.Addr)
+	client := redis.NewClient(&redis.Options{Addr: proxy.Addr, PoolSize: 50})
+	defer client.Close() //nolint:errcheck // the test is over
+	b := bind(t, client, hourly, redisstore.Timeout(5*time.Second))
+	together(50, func(i int) { take(t, b, fmt.Sprint("warm", i)) })
+	proxy.Fail(faultproxy.Swallow, lost)
+	var decided atomic.Int64
+	together(crowd, func(i int) {
+		if storetest.Do(context.Background(), b, core.OpTake, one(fmt.Sprint("k", i), 1, 1)) == nil {
+			decided.Add(1)
+		}
+	})
+	proxy.CutAll()
+	if decided.Load() < crowd-lost*64 {
+		t.Errorf("%d of %d decided after %d lost replies, want all but 64 for each", decided.Load(), crowd, lost)
+	}
+}

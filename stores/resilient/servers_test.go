@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"strings"
 	"sync"
@@ -98,8 +99,9 @@ func TestEachServerHasACircuit(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newSpread(named)
 				var changes []resilient.Change
+				var log strings.Builder
 				store := newStore(t, core.Must(denycache.New(s, denycache.Config{})), resilient.Config{
-					Failures: 3, OnChange: func(c resilient.Change) { changes = append(changes, c) },
+					Failures: 3, OnChange: func(c resilient.Change) { changes = append(changes, c) }, Log: slog.New(slog.NewTextHandler(&log, nil)),
 				})
 				take := spreadTake(t, store)
 				s.fail("A")
@@ -127,6 +129,9 @@ func TestEachServerHasACircuit(t *testing.T) {
 				time.Sleep(2 * time.Second)
 				if take("B1", "A1", "A2") || take("A1") || !store.Up() {
 					t.Error("A is back, and not asked")
+				}
+				if got := log.String(); named && (strings.Count(got, "\n") != 2 || strings.Count(got, " server=A") != 2) {
+					t.Errorf("logged\n%s", got)
 				}
 			})
 		})
