@@ -14,7 +14,6 @@ import (
 	"github.com/redis/go-redis/v9/auth"
 
 	"github.com/floodgate-go/floodgate/core"
-	"github.com/floodgate-go/floodgate/core/storetest"
 	"github.com/floodgate-go/floodgate/internal/redistest"
 )
 
@@ -145,19 +144,6 @@ func TestTheScriptThatCannotBeSent(t *testing.T) {
 	_, err := s.do(s.begin(t.Context()), verbTake, items(t, s, "k"))
 	if !errors.Is(err, errBroken) || !errors.Is(err, core.ErrNotCharged) || !slices.Equal(commands, []any{evalsha, eval}) {
 		t.Errorf("%v after the commands %v", err, commands)
-	}
-}
-
-// An operation without items asks nobody.
-func TestAnOperationWithoutItems(t *testing.T) {
-	s := New(process(func(cmd redis.Cmder) error {
-		t.Errorf("a command: %v", cmd)
-		return errBroken
-	}))
-	b := newCounters(s, "l", []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerHour(1)}}})
-	batch := &core.Batch{}
-	if err := storetest.Do(t.Context(), b, core.OpTake, batch); err != nil || !batch.Allowed {
-		t.Errorf("allowed %t, %v", batch.Allowed, err)
 	}
 }
 

@@ -220,27 +220,6 @@ func TestWhoWaitsForTooLongIsNotCharged(t *testing.T) {
 	c.check(of(redisstore.ClassTimedOut, false))
 }
 
-// Callers who have hung up are charged all the same, and do not wait.
-func TestCallersWhoHangUpTogetherAreCharged(t *testing.T) {
-	c := newCompany(t, patience)
-	ctx, cancel := context.WithCancel(t.Context())
-	var wg sync.WaitGroup
-	wg.Add(20)
-	c.gather(20, func(i int) {
-		defer wg.Done()
-		if err := storetest.Do(ctx, c.bound, core.OpTake, one(fmt.Sprint("own", i), 1, 1)); !of(redisstore.ClassCanceled, true)(err) || !errors.Is(err, context.Canceled) {
-			t.Errorf("error %v", err)
-		}
-	}, func() {
-		cancel()
-		wg.Wait()
-	})
-	c.wg.Wait()
-	for i := range 20 {
-		processtest.WaitFor(t, "the charge", func() bool { return charged(t, c.other, fmt.Sprint("own", i)) == 1 })
-	}
-}
-
 // movable listens at an address whose new connections go to the target of the moment,
 // as those of a service name or a virtual address do. Connections that exist stay.
 func movable(t *testing.T, target *atomic.Value) string {
