@@ -119,10 +119,14 @@ func TestMembersThatAreGoneAreNotSent(t *testing.T) {
 
 // If an answer takes long to come, more exchanges are permitted, so that nobody
 // waits for as long as that. If it takes long because much is being done, they are
-// not. If the server comes nearer or goes farther away, the line notices.
+// not: the weights of the members are no distance. If the server comes nearer or goes farther away, the line notices.
 func TestHowManyExchangesAreUnderWayFollowsFromTheDistance(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &server{}
+		s := &server{weight: map[int]int{}}
+		const heavy = 5 * 1700 // the members of the last row
+		for i := range 1700 {
+			s.weight[heavy+i] = 1000
+		}
 		l := s.line(nil)
 		next := 0
 		for _, c := range []struct {
@@ -134,6 +138,7 @@ func TestHowManyExchangesAreUnderWayFollowsFromTheDistance(t *testing.T) {
 			{20 * time.Millisecond, 0, 12, 12},
 			{80 * time.Microsecond, time.Microsecond, 2, 2},
 			{30 * time.Microsecond, time.Microsecond, 2, 2},
+			{60 * time.Microsecond, time.Microsecond, 2, 2},
 		} {
 			s.mu.Lock()
 			s.long, s.each = c.long, c.each
@@ -141,7 +146,7 @@ func TestHowManyExchangesAreUnderWayFollowsFromTheDistance(t *testing.T) {
 			for range 700 {
 				l.Go(next)
 				next++
-				time.Sleep(2 * c.long)
+				time.Sleep(2*c.long + 1000*c.each)
 			}
 			s.underWay()
 			for range 1000 {
