@@ -176,12 +176,12 @@ users (dry run: denies nothing): applies: the policy has no match conditions
 
 // A parameter of the route is given on the command line.
 func TestTheParametersOfTheRouteOfAnExplanation(t *testing.T) {
-	path := file(t, "limits.yaml", `policies: [{name: api, key: 'param["id"]', missing: skip, limits: 1/m}]`)
+	path := file(t, "limits.yaml", `policies: [{name: api, key: 'param["id"]', missing: skip, limits: 1/m}, {name: type, key: 'header["content-type"]', missing: skip, limits: 1/m}]`)
 	out, _ := expect(t, 0, "", "explain", path, "--param", "id=a=b")
 	if !strings.Contains(out, "  key a=b\n") {
 		t.Errorf("explain says %q", out)
 	}
-	if out, _ = expect(t, 0, "", "explain", path); !strings.Contains(out, `the request has no param["id"]`) {
+	if out, _ = expect(t, 0, "", "explain", path); !strings.Contains(out, `the request has no param["id"]`) || !strings.Contains(out, "type: does not apply") { // without a body, no type
 		t.Errorf("explain says %q", out)
 	}
 	expect(t, 2, "", "explain", path, "--param", "id")

@@ -116,13 +116,13 @@ func TestUsersAndBadRequests(t *testing.T) {
 // Every policy that is for a request counts it once, and one with a burst is
 // tried with other bursts too.
 func TestSeveralPoliciesCountAndAreSweptOnce(t *testing.T) {
-	c := config("policies: [{name: a, limits: 100/h}, {name: b, limits: 10/h token_bucket burst=4}, {name: c, limits: 0/h, dry-run: true}]")
+	c := config("policies: [{name: a, limits: 100/h}, {name: b, limits: 10/h token_bucket burst=4}, {name: c, limits: 0/h, dry-run: true}, {name: d, key: ip, limits: 99/h, quotas: {192.0.2.1: 4/h}}]")
 	c.Sweep = true
-	f := run(t, c, strings.Repeat(line(0, "a", "GET /"), 10))
+	f := run(t, c, strings.Repeat(line(0, "192.0.2.1", "GET /"), 10))
 	// The last six were denied by b, and charged to neither.
 	for _, s := range f.Sweeps {
 		for _, p := range s.Points {
-			want := map[string]map[float64]int64{"a": {1: 0, 0.1: 0}, "b": {1: 6, 0.5: 8, 2: 2}, "c": {1: 10, 0.1: 10, 10: 10}}[s.Policy]
+			want := map[string]map[float64]int64{"a": {1: 0, 0.1: 0}, "b": {1: 6, 0.5: 8, 2: 2}, "c": {1: 10, 0.1: 10, 10: 10}, "d": {1: 6, 0.5: 8, 2: 2}}[s.Policy]
 			if n, known := want[p.Factor]; known && p.Denied != n {
 				t.Errorf("%s × %g: %d denied, want %d", s.Policy, p.Factor, p.Denied, n)
 			}
@@ -196,10 +196,11 @@ func TestTheBusiestMinuteOfAClient(t *testing.T) {
 	}
 }
 
-// A bad request is denied on its route and to its client, and not by a policy.
+// A bad request is denied on its route and to its client, and not by a policy. A route has the path as it was
+// sent: an escaped slash separates nothing.
 func TestABadRequestIsDenied(t *testing.T) {
-	f := run(t, config(`policies: [{name: a, key: 'query["id"]', missing: reject, limits: 1/h}]`), line(0, "192.0.2.1", "GET /x"))
-	if want := []replay.RouteReport{{Route: "GET /x", Requests: 1, Denied: 1}}; !slices.Equal(f.Routes, want) || f.Clients.Denied != 1 || f.Clients.HonestDenied != 1 || f.Policies[0].Denied != 0 || f.Series.Points[0].Denied != 1 {
+	f := run(t, config(`policies: [{name: a, key: 'query["id"]', missing: reject, limits: 1/h}]`), line(0, "192.0.2.1", "GET /files/a%2F17"))
+	if want := []replay.RouteReport{{Route: "GET /files/a%2F17", Requests: 1, Denied: 1}}; !slices.Equal(f.Routes, want) || f.Clients.Denied != 1 || f.Clients.HonestDenied != 1 || f.Policies[0].Denied != 0 || f.Series.Points[0].Denied != 1 {
 		t.Errorf("the routes: %+v, want %+v; the clients: %+v; the policies: %+v; over time: %+v", f.Routes, want, f.Clients, f.Policies, f.Series)
 	}
 }
