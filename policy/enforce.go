@@ -221,9 +221,8 @@ func (p *enforcedPolicy) denies(r core.Request) bool {
 	return p.HasDenyList() && p.Denies(p.sources.AddressOf(r))
 }
 
-// isDenyRule reports whether a rule of the policy implements its lists only and deny. The
-// name alone does not tell: the tier list of a rule deny has the same name.
-func (p *enforcedPolicy) isDenyRule(name string) bool { return p.HasDenyList() && name == p.DenyRule() }
+// isDenyRule reports whether a rule of the policy implements its lists only and deny.
+func (p *enforcedPolicy) isDenyRule(name string) bool { return name == p.DenyRule() }
 
 // costOf returns how many hits a request costs.
 func (p *enforcedPolicy) costOf(r core.Request) (int64, error) {
