@@ -142,28 +142,6 @@ func TestCharge(t *testing.T) {
 	})
 }
 
-// Counts stop at the highest quota, in the backend too.
-func TestAChargeStopsAtTheHighestQuota(t *testing.T) {
-	eachWay(t, func(t *testing.T, interval time.Duration) {
-		s := newStore(t, newShared(), synced.Config{Interval: interval, Log: quiet})
-		defer closeAll(t, s)
-		k := bindRule(t, s, core.Limit{Quota: 10, Window: time.Hour, Algorithm: core.FixedWindow, Aligned: true})
-		k.charge(5)
-		for range 3 {
-			k.charge(1 << 62)
-			time.Sleep(300 * time.Millisecond)
-		}
-		b := k.charge(1)
-		b.Items[0].Cost = core.MaxQuota - 7
-		if err := storetest.Do(t.Context(), k, core.OpRefund, b); err != nil {
-			t.Fatal(err)
-		}
-		if got := k.left(); got != 3 {
-			t.Errorf("%d left, want 3 of 10", got)
-		}
-	})
-}
-
 // Two processes that give back the same hits would give back too many.
 func TestHitsCannotBeGranted(t *testing.T) {
 	for name, interval := range intervals {
