@@ -480,7 +480,7 @@ func TestLostRepliesHoldNobodyUp(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 12 {
 		wg.Go(func() { _ = storetest.Do(context.Background(), b, core.OpTake, one(fmt.Sprint("lost", i), 1, 1)) })
-		processtest.WaitFor(t, "a lost reply", func() bool { return int(proxy.Lost()) > i })
+		processtest.WaitFor(t, "a lost reply", func() bool { return proxy.Lost() > i })
 	}
 	begun := time.Now()
 	take(t, b, "next")
