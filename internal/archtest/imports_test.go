@@ -173,3 +173,37 @@ func TestCoreAndKeyfuncsImportTheStandardLibraryOnly(t *testing.T) {
 		t.Error("core depends on net/http: it has to serve programs without it")
 	}
 }
+
+// An adapter's consumer compiles no other framework and no store client.
+func TestAdaptersDependOnTheirOwnFrameworkOnly(t *testing.T) {
+	frameworks := map[string]string{
+		"adapters/gin":    "github.com/gin-gonic/gin",
+		"adapters/echo":   "github.com/labstack/echo/v4",
+		"adapters/fiber":  "github.com/gofiber/fiber/v2",
+		"adapters/echo5":  "github.com/labstack/echo/v5",
+		"adapters/fiber3": "github.com/gofiber/fiber/v3",
+
+		"adapters/grpc":    "google.golang.org/grpc",
+		"adapters/connect": "connectrpc.com/connect",
+	}
+	for path := range frameworks {
+		for _, p := range listIn(t, path, "-deps", ".") {
+			for other, framework := range frameworks {
+				if other != path && strings.HasPrefix(p.ImportPath, framework) {
+					t.Errorf("%s depends on %s", path, p.ImportPath)
+				}
+			}
+		}
+	}
+	for _, p := range list(t, "./adapters/...") {
+		path := strings.TrimPrefix(p.ImportPath, module+"/")
+		if _, ok := frameworks[path]; !ok && path != "adapters/nethttp" && path != "adapters/adaptertest" && !strings.HasPrefix(path, "adapters/internal/") {
+			t.Errorf("%s is not known here", path)
+		}
+	}
+	for _, p := range list(t, "-deps", "./adapters/nethttp") {
+		if !p.Standard && !strings.HasPrefix(p.ImportPath, module+"/") {
+			t.Errorf("adapters/nethttp depends on %s", p.ImportPath)
+		}
+	}
+}
