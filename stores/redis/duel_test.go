@@ -246,11 +246,12 @@ func (d *duel) advance() {
 			d.do(program, core.OpCharge, d.all(program))
 		}
 		by = -by * time.Duration(1+d.r.IntN(3))
-		if d.clock.Now().Add(by).Unix() < 0 {
-			return // no clock is as wrong as that
-		}
 	}
-	d.clock.Advance(by)
+	// No clock is as wrong as to be before 1970. After 2060, a debt of 200 years is later than a state
+	// can be.
+	if year := d.clock.Now().Add(by).Year(); year >= 1970 && year <= 2060 {
+		d.clock.Advance(by)
+	}
 }
 
 // mixedLimit returns a limit of any kind.
