@@ -167,3 +167,45 @@ func TestTheLogOfAnOutage(t *testing.T) {
 		}
 	})
 }
+
+// edited is a backend whose totals are edited.
+type edited struct {
+	*shared
+	edit func(totals []int64) []int64
+}
+
+func (b *edited) PushDiffs(ctx context.Context, batch synced.Batch) ([]int64, error) {
+	totals, err := b.shared.PushDiffs(ctx, batch)
+	if err != nil {
+		return nil, err
+	}
+	return b.edit(totals), nil
+}
+
+// A backend may answer the second try while it still works on the first, with the totals
+// of before. The process does not forget its own hits for that.
+func TestAnAnswerOfBeforeTheFirstTry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &edited{shared: newShared()}
+		tries := 0
+		b.edit = func(totals []int64) []int64 {
+			if tries++; tries == 2 {
+				clear(totals)
+			}
+			return totals
+		}
+		s := newStore(t, b, synced.Config{Interval: time.Hour, Log: quiet})
+		l := newLimiter(t, s, aligned(10, day))
+		for range 7 {
+			take(t, l, "k")
+		}
+		tries = 1
+		b.set(func(b *shared) { b.lose = 1 })
+		for range 2 {
+			_ = s.Sync(t.Context())
+			if got := left(t, l, "k"); got != 3 {
+				t.Errorf("after %d tries %d left, want 3", tries, got)
+			}
+		}
+	})
+}
