@@ -1,3 +1,5 @@
+// Package clusters_test runs the tests of package storetest on stores/redis with Redis Cluster. They are
+// apart from the tests of stores/redis so that go test runs both at the same time.
 package clusters_test
 
 import (
