@@ -72,3 +72,15 @@ func must[T any](v T, err error) T {
 }
 
 func nothing() {}
+
+// Discard is a response that goes nowhere.
+type Discard struct{ H http.Header }
+
+// Header implements [http.ResponseWriter].
+func (d Discard) Header() http.Header { return d.H }
+
+// Write implements [http.ResponseWriter].
+func (d Discard) Write(b []byte) (int, error) { return len(b), nil }
+
+// WriteHeader implements [http.ResponseWriter].
+func (d Discard) WriteHeader(int) {}

@@ -3,11 +3,16 @@ package peers
 import (
 	"context"
 	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 
+	"connectrpc.com/connect"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
+	"google.golang.org/protobuf/types/known/emptypb"
 )
 
 // grpcRecorder is the stream of a call, which keeps the last header.
@@ -54,4 +59,21 @@ func callGRPC(limit grpc.UnaryServerInterceptor, address string) func() error {
 		_, err := check(health{}, ctx, decode, limit)
 		return err
 	}
+}
+
+const connectProcedure = "/bench.v1.Empties/Empty"
+
+// Connect returns a handler of a unary call behind an interceptor, or behind none.
+func Connect(limit connect.Interceptor) http.Handler {
+	return connect.NewUnaryHandler(connectProcedure, func(context.Context, *connect.Request[emptypb.Empty]) (*connect.Response[emptypb.Empty], error) {
+		return connect.NewResponse(&emptypb.Empty{}), nil
+	}, connect.WithInterceptors(limit))
+}
+
+// ConnectCall returns a unary call from an address.
+func ConnectCall(address string) *http.Request {
+	r := httptest.NewRequest(http.MethodPost, connectProcedure, strings.NewReader("{}"))
+	r.Header.Set("Content-Type", "application/json")
+	r.RemoteAddr = address + ":99"
+	return r
 }
