@@ -104,7 +104,6 @@ var arrows = []struct {
 	{"policy/internal/paths", []string{"core"}},
 	{"policy/internal/expression", []string{"core", "internal/requestlog", "keyfuncs", "policy/internal/words"}},
 	{"policy/internal/file", []string{"core", "inflight", "keyfuncs", "stores", "policy/internal", "internal/boundedyaml", "internal/regularfile"}},
-	{"policy/internal/requesttest", []string{"core", "adapters", "internal/hooktest"}},
 	{"policy", []string{"core", "inflight", "keyfuncs", "stores", "policy/internal", "internal/regularfile"}},
 	{"examples/login/site/sitetest", []string{"core", "examples", "internal"}},
 	// It asks a key function about requests that nobody has sent.

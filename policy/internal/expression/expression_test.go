@@ -12,8 +12,8 @@ import (
 	"testing/iotest"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/httprequest"
 	"github.com/floodgate-go/floodgate/keyfuncs"
-	"github.com/floodgate-go/floodgate/policy/internal/requesttest"
 	"github.com/floodgate-go/floodgate/policy/internal/words"
 )
 
@@ -24,18 +24,14 @@ func testSources() *Sources {
 	}
 }
 
-func evaluate(t testing.TB, text string, r *http.Request) (key string, err error) {
+func evaluate(t testing.TB, text string, r *http.Request) (string, error) {
 	t.Helper()
 	e, bad := Compile(text, testSources(), Text)
 	if bad != nil {
 		t.Fatal(bad.Problem, bad.Hint)
 	}
-	requesttest.See(t, r, func(r core.Request) {
-		var b []byte
-		b, err = e.Key(nil, r)
-		key = string(b)
-	})
-	return key, err
+	b, err := e.Key(nil, httprequest.Request{HTTP: r})
+	return string(b), err
 }
 
 func TestExpressions(t *testing.T) {
@@ -152,14 +148,12 @@ func TestExpressionsRunConcurrently(t *testing.T) {
 			r := httptest.NewRequest(http.MethodGet, "/?id="+id, nil)
 			r.RemoteAddr = "10.0.0.1:1"
 			r.Header.Set("X-Id", id)
-			requesttest.See(t, r, func(r core.Request) {
-				for range 500 {
-					if key, err := e.Key(nil, r); err != nil || string(key) != id+"/"+id+"!" {
-						t.Errorf("%q, %v", key, err)
-						return
-					}
+			for range 500 {
+				if key, err := e.Key(nil, httprequest.Request{HTTP: r}); err != nil || string(key) != id+"/"+id+"!" {
+					t.Errorf("%q, %v", key, err)
+					return
 				}
-			})
+			}
 		})
 	}
 	wg.Wait()
@@ -215,24 +209,20 @@ func TestTheWorkOfARegularExpressionIsBounded(t *testing.T) {
 			t.Errorf("%s: %d instructions and %d bytes", text, e.patterns, most)
 		}
 		for n, refused := range map[int]bool{most: false, most + 1: true} {
-			requesttest.See(t, headers(n), func(r core.Request) {
-				if _, err := e.value(r); errors.Is(err, core.ErrBadRequest) != refused {
-					t.Errorf("%s of %d bytes: %v", text, n, err)
-				} else if refused && !strings.Contains(err.Error(), `header["x"] has `) {
-					t.Errorf("says %v", err)
-				}
-			})
+			if _, err := e.value(httprequest.Request{HTTP: headers(n)}); errors.Is(err, core.ErrBadRequest) != refused {
+				t.Errorf("%s of %d bytes: %v", text, n, err)
+			} else if refused && !strings.Contains(err.Error(), `header["x"] has `) {
+				t.Errorf("says %v", err)
+			}
 		}
 	}
 	// What it reads is counted together, and anew for each request.
 	e, _ := Compile(`header["x"] + header["x"] == "" `, testSources(), Text)
 	for range 2 {
 		for n, refused := range map[int]bool{maxInput / 2: false, maxInput/2 + 1: true} {
-			requesttest.See(t, headers(n), func(r core.Request) {
-				if _, err := e.value(r); (err != nil) != refused {
-					t.Errorf("twice %d bytes: %v", n, err)
-				}
-			})
+			if _, err := e.value(httprequest.Request{HTTP: headers(n)}); (err != nil) != refused {
+				t.Errorf("twice %d bytes: %v", n, err)
+			}
 		}
 	}
 }
@@ -245,13 +235,12 @@ func BenchmarkWorstExpression(b *testing.B) {
 			if bad != nil {
 				b.Fatal(bad.Problem)
 			}
-			requesttest.See(b, headers(e.mostInput()), func(r core.Request) {
-				for b.Loop() {
-					if _, err := e.value(r); err != nil {
-						b.Fatal(err)
-					}
+			r := httprequest.Request{HTTP: headers(e.mostInput())}
+			for b.Loop() {
+				if _, err := e.value(r); err != nil {
+					b.Fatal(err)
 				}
-			})
+			}
 		})
 	}
 }
@@ -280,14 +269,13 @@ func TestPrefixes(t *testing.T) {
 }
 
 // hits returns what a request costs.
-func hits(t *testing.T, text, target string) (n int64, err error) {
+func hits(t *testing.T, text, target string) (int64, error) {
 	t.Helper()
 	e, bad := Compile(text, testSources(), Number)
 	if bad != nil {
 		t.Fatalf("%s: %s", text, bad.Problem)
 	}
-	requesttest.See(t, httptest.NewRequest(http.MethodGet, target, nil), func(r core.Request) { n, err = e.Hits(r) })
-	return n, err
+	return e.Hits(httprequest.Request{HTTP: httptest.NewRequest(http.MethodGet, target, nil)})
 }
 
 // A cost is a number of hits from 0. One above the largest quota is allowed: no
@@ -391,24 +379,23 @@ func FuzzExpression(f *testing.F) {
 				t.Errorf("kind %d: %v, %+v", kind, e, bad)
 			}
 		}
-		r := &http.Request{Method: http.MethodPost, Header: http.Header{"X": {value}, "Content-Type": {"application/x-www-form-urlencoded"}}, Body: io.NopCloser(strings.NewReader("a=" + value)), RemoteAddr: value}
-		r.URL = httptest.NewRequest(http.MethodGet, "/", nil).URL
-		r.URL.Path, r.URL.RawQuery = path, "y="+value
-		requesttest.See(t, r.WithContext(t.Context()), func(r core.Request) {
-			if e := all[Text]; e != nil {
-				key, err := e.Key(nil, r)
-				if most := maxNodesOf*(len(value)+len(path)+100) + len(text); err == nil && len(key) > most {
-					t.Errorf("a key of %d bytes", len(key))
-				}
+		request := &http.Request{Method: http.MethodPost, Header: http.Header{"X": {value}, "Content-Type": {"application/x-www-form-urlencoded"}}, Body: io.NopCloser(strings.NewReader("a=" + value)), RemoteAddr: value}
+		request.URL = httptest.NewRequest(http.MethodGet, "/", nil).URL
+		request.URL.Path, request.URL.RawQuery = path, "y="+value
+		r := httprequest.Request{HTTP: request.WithContext(t.Context())}
+		if e := all[Text]; e != nil {
+			key, err := e.Key(nil, r)
+			if most := maxNodesOf*(len(value)+len(path)+100) + len(text); err == nil && len(key) > most {
+				t.Errorf("a key of %d bytes", len(key))
 			}
-			if e := all[Bool]; e != nil {
-				_, _ = e.Holds(r)
+		}
+		if e := all[Bool]; e != nil {
+			_, _ = e.Holds(r)
+		}
+		if e := all[Number]; e != nil {
+			if n, err := e.Hits(r); err == nil && (n < 0 || n > core.MaxQuota+1) {
+				t.Errorf("%d hits", n)
 			}
-			if e := all[Number]; e != nil {
-				if n, err := e.Hits(r); err == nil && (n < 0 || n > core.MaxQuota+1) {
-					t.Errorf("%d hits", n)
-				}
-			}
-		})
+		}
 	})
 }

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/floodgate-go/floodgate/core"
-	"github.com/floodgate-go/floodgate/policy/internal/requesttest"
+	"github.com/floodgate-go/floodgate/internal/httprequest"
 )
 
 // parse returns a pattern that has no problem.
@@ -61,11 +61,9 @@ func TestReadingsOfAPath(t *testing.T) {
 				} else {
 					r.URL = u
 				}
-				requesttest.See(t, r, func(r core.Request) {
-					if got := Of(r).Matches(patterns); got != want {
-						t.Errorf("%s: %s matches: %t, want %t", c.pattern, target, got, want)
-					}
-				})
+				if got := Of(httprequest.Request{HTTP: r}).Matches(patterns); got != want {
+					t.Errorf("%s: %s matches: %t, want %t", c.pattern, target, got, want)
+				}
 			}
 		}
 	}
@@ -107,20 +105,17 @@ func TestARouteThatAPatternCovers(t *testing.T) {
 	} {
 		p := parse(t, c.pattern)
 		patterns := []Pattern{p}
-		requesttest.See(t, httptest.NewRequest(http.MethodGet, c.path, nil), func(r core.Request) {
-			if got := Of(routed{r, c.route}).Matches(patterns); got != c.want {
-				t.Errorf("%s by the route %s: %s matches: %t, want %t", c.path, c.route, c.pattern, got, c.want)
-			}
-		})
+		if got := Of(routed{httprequest.Request{HTTP: httptest.NewRequest(http.MethodGet, c.path, nil)}, c.route}).Matches(patterns); got != c.want {
+			t.Errorf("%s by the route %s: %s matches: %t, want %t", c.path, c.route, c.pattern, got, c.want)
+		}
 	}
 	// A request is for a policy by its route alone.
 	p, _, _ := Parse("/items/*")
 	patterns := []Pattern{p}
-	requesttest.See(t, httptest.NewRequest(http.MethodGet, "/items/7/x", nil), func(r core.Request) {
-		if Of(r).Matches(patterns) || !Of(routed{r, "/items/:id"}).Matches(patterns) {
-			t.Error("the route is not compared")
-		}
-	})
+	r := httprequest.Request{HTTP: httptest.NewRequest(http.MethodGet, "/items/7/x", nil)}
+	if Of(r).Matches(patterns) || !Of(routed{r, "/items/:id"}).Matches(patterns) {
+		t.Error("the route is not compared")
+	}
 }
 
 func TestAPatternIsReadOrRefused(t *testing.T) {
@@ -159,14 +154,6 @@ func (r spelled) EscapedPath() string { return r.escaped }
 func (r spelled) Path() string        { return r.decoded }
 func (r spelled) Route() string       { return r.route }
 
-// seeSpelled calls see with the path of such a request.
-func seeSpelled(t *testing.T, escaped, decoded, route string, see func(p *Path)) {
-	t.Helper()
-	requesttest.See(t, httptest.NewRequest(http.MethodGet, "/", nil), func(r core.Request) {
-		see(Of(spelled{r, escaped, decoded, route}))
-	})
-}
-
 // A router may go by either spelling of the path, so a pattern is compared with both.
 func TestAPatternMatchesEitherSpelling(t *testing.T) {
 	for _, c := range []struct {
@@ -190,11 +177,10 @@ func TestAPatternMatchesEitherSpelling(t *testing.T) {
 		{"/", "/filesx", "/other", "/files*", false}, // one spelling is of this route
 	} {
 		p := parse(t, c.pattern)
-		seeSpelled(t, c.escaped, c.decoded, c.route, func(path *Path) {
-			if got := path.Matches([]Pattern{p}); got != c.want {
-				t.Errorf("%s matches %q, decoded %q, by the route %q: %t, want %t", c.pattern, c.escaped, c.decoded, c.route, got, c.want)
-			}
-		})
+		path := Of(spelled{httprequest.Request{HTTP: httptest.NewRequest(http.MethodGet, "/", nil)}, c.escaped, c.decoded, c.route})
+		if got := path.Matches([]Pattern{p}); got != c.want {
+			t.Errorf("%s matches %q, decoded %q, by the route %q: %t, want %t", c.pattern, c.escaped, c.decoded, c.route, got, c.want)
+		}
 	}
 }
 
