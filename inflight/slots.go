@@ -151,7 +151,7 @@ func (c *counters) takeShared(ctx context.Context, s Slot) (int64, error) {
 	return held, nil
 }
 
-// release releases the slot of an item.
+// release releases the slot of an item. Its context is never cancelled: core's Adjust takes care.
 func (c *counters) release(ctx context.Context, it *core.Item) {
 	c.held.Add(-1)
 	if c.store == nil {
@@ -160,7 +160,7 @@ func (c *counters) release(ctx context.Context, it *core.Item) {
 	}
 	s := Slot{string(it.Key), uint64(it.At)}
 	again := c.keeper.remove(s)
-	if err := c.store.ReleaseSlots(context.WithoutCancel(ctx), c.name, []Slot{s}); err != nil || again {
+	if err := c.store.ReleaseSlots(ctx, c.name, []Slot{s}); err != nil || again {
 		c.keeper.ended(s)
 	}
 }

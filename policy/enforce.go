@@ -270,9 +270,7 @@ func (p *enforcedPolicy) coreRules() []core.Rule {
 		}))
 	}
 	for i := range rules {
-		if rules[i].Headers = p.Headers; p.DryRun {
-			rules[i].Headers = core.HeadersOff // clients see nothing of a dry run
-		}
+		rules[i].Headers = p.Headers
 		if p.Cost != nil {
 			rules[i].Cost = p.costOf
 		}
