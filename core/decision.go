@@ -33,6 +33,8 @@ type Decision struct {
 	// RetryAfter is the time until the deciding limit allows the same request: 0 if it does not
 	// deny it, [Never] if it never will.
 	RetryAfter time.Duration
+	// Waited is how long the request waited: see Config.MaxWait and [Limiter.Wait].
+	Waited time.Duration
 	// Err is the error of a store, key function or hook, or of the context of a request that
 	// waited. It is never sent to the client.
 	Err error
@@ -54,7 +56,6 @@ type rest struct {
 	results  []Result  // of the items' limits
 	quotas   []int64   // of the items' limits; nil if no item has quotas of its own
 	deciding int       // index of the deciding limit in results
-	waited   time.Duration
 	note     any
 	outcome  bool         // Settle has something to do
 	estimate bool         // see Decision.SetCost
@@ -70,19 +71,13 @@ type decided struct {
 	rule int32
 }
 
-// LimitStatus is the state of one limit for one key. The fields mean the same as those of
-// [Decision].
+// LimitStatus is the state of one limit for one key.
 type LimitStatus struct {
 	// Rule is the name of the limit's rule.
 	Rule string
 	// Limit is the limit with its Name and the quota of the request.
-	Limit      Limit
-	Remaining  int64
-	ResetAfter time.Duration
-	MoreAfter  time.Duration
-	RetryAfter time.Duration
-	// Denied reports whether this limit denies the request.
-	Denied bool
+	Limit Limit
+	Result
 }
 
 // Reason is why a request is allowed or denied.
@@ -174,20 +169,11 @@ func (d Decision) Limits() iter.Seq[LimitStatus] {
 		for i := range d.limits() {
 			rule, limit := d.limitAt(i)
 			r := d.resultAt(i)
-			s := LimitStatus{rule.Name, *limit, r.Remaining, r.ResetAfter, r.MoreAfter, r.RetryAfter, !r.Allowed}
-			if !yield(s) {
+			if !yield(LimitStatus{rule.Name, *limit, r}) {
 				return
 			}
 		}
 	}
-}
-
-// Waited returns how long the request waited: see Config.MaxWait and [Limiter.Wait].
-func (d Decision) Waited() time.Duration {
-	if d.rest == nil {
-		return 0
-	}
-	return d.rest.waited
 }
 
 // Note returns the value of SetNote, or nil.
@@ -253,8 +239,8 @@ func (d Decision) String() string {
 		s += fmt.Sprintf("%s %s: rule %q, limit %q (%v) has %d left, %s",
 			verdict, hits(d.Cost), d.Rule(), l.Name, l, d.Remaining, d.retry())
 	}
-	if waited := d.Waited(); waited > 0 {
-		s += fmt.Sprintf(", after waiting %v", waited.Round(time.Microsecond))
+	if d.Waited > 0 {
+		s += fmt.Sprintf(", after waiting %v", d.Waited.Round(time.Microsecond))
 	}
 	if d.Degraded {
 		s += ", decided without the shared counters"

@@ -225,7 +225,7 @@ func ExampleLimiter_Wait() {
 	hit := core.Hit{Rule: "api", Key: "partner"}
 	for range 2 {
 		d, err := limiter.Wait(context.Background(), 1, hit)
-		fmt.Println(d.Allowed, d.Waited() > 0, err)
+		fmt.Println(d.Allowed, d.Waited > 0, err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
 	defer cancel()
@@ -248,7 +248,7 @@ func ExampleConfig_maxWait() {
 	}))
 	for range 3 {
 		d := limiter.Check(&request{})
-		fmt.Println(d.Allowed, d.Waited() > 0)
+		fmt.Println(d.Allowed, d.Waited > 0)
 	}
 	// Output:
 	// true false

@@ -187,7 +187,7 @@ func TestRetryAfterOfTheFirstOfTwoLimits(t *testing.T) {
 		t.Error(got)
 	}
 	for s := range d.Limits() {
-		if denied := s.Limit.Name == "r-1m"; s.Denied != denied || (s.RetryAfter == time.Minute) != denied || s.Rule != "r" {
+		if denied := s.Limit.Name == "r-1m"; s.Allowed == denied || (s.RetryAfter == time.Minute) != denied || s.Rule != "r" {
 			t.Errorf("%+v", s)
 		}
 	}

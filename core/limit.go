@@ -34,9 +34,10 @@ const (
 	MaxWindow   = 366 * 24 * time.Hour // longest Window
 	MaxQuota    = 1<<31 - 1            // largest Quota and Burst
 	MaxLogQuota = 10_000               // largest Quota of a SlidingLog, which keeps every hit
-	MaxBuckets  = 4096                 // most buckets (Window/Precision) of a BucketedWindow
-	// MaxRefill is the longest time for an empty token bucket to fill: Window × Burst / Quota.
-	MaxRefill = 36_500 * 24 * time.Hour
+
+	maxBuckets       = 4096
+	maxRefill        = 36_500 * 24 * time.Hour
+	maxLockoutFactor = 1000
 )
 
 // Month is the Window of a limit for calendar months: see [Limit.Zone].
@@ -59,10 +60,10 @@ type Limit struct {
 	// each key's first hit. Only for FixedWindow and SlidingWindow.
 	Aligned bool
 	// Burst is the most hits that a TokenBucket allows at once, up to MaxQuota. 0 means Quota.
-	// Only for TokenBucket.
+	// Window × Burst / Quota, the time to fill it, is at most 100 years. Only for TokenBucket.
 	Burst int64
 	// Precision is the length of a bucket of a BucketedWindow: MinWindow or more, in whole
-	// microseconds. It must divide Window into at most MaxBuckets. Only for BucketedWindow.
+	// microseconds. It must divide Window into at most 4,096 buckets. Only for BucketedWindow.
 	Precision time.Duration
 	// Zone makes the windows calendar days, weeks (from Monday) or months of a time zone, for a
 	// Window of 24 hours, 7 days or [Month]: see [Limit.In]. A day may have 23 hours. nil:
@@ -186,8 +187,8 @@ func (l Limit) checkWindow(bad func(field string, value any, why string)) {
 		bad("Precision", l.Precision, "must be whole microseconds")
 	case l.Window%l.Precision != 0:
 		bad("Precision", l.Precision, fmt.Sprintf("must divide the Window (%v)", l.Window))
-	case l.Window/l.Precision > MaxBuckets:
-		bad("Precision", l.Precision, fmt.Sprintf("makes %d buckets of the Window (%v), and %d is the most", l.Window/l.Precision, l.Window, MaxBuckets))
+	case l.Window/l.Precision > maxBuckets:
+		bad("Precision", l.Precision, fmt.Sprintf("makes %d buckets of the Window (%v), and %d is the most", l.Window/l.Precision, l.Window, maxBuckets))
 	}
 }
 
@@ -199,7 +200,7 @@ func (l Limit) checkBurst(bad func(field string, value any, why string)) {
 		}
 	case l.Burst < 0 || l.Burst > MaxQuota:
 		bad("Burst", l.Burst, fmt.Sprintf("must be from 0 (the Quota) to %d", MaxQuota))
-	case l.Quota > 0 && l.Window > 0 && meter.Less(l.Quota, MaxRefill.Microseconds(), l.Window.Microseconds(), l.Burst):
+	case l.Quota > 0 && l.Window > 0 && meter.Less(l.Quota, maxRefill.Microseconds(), l.Window.Microseconds(), l.Burst):
 		bad("Burst", l.Burst, fmt.Sprintf("at %d in %v the bucket would take more than 100 years to fill", l.Quota, l.Window))
 	}
 }
@@ -347,7 +348,7 @@ func (l Limit) windowName() string {
 type Lockout struct {
 	// First is the first wait: MinWindow to MaxWindow, in whole microseconds.
 	First time.Duration
-	// Factor multiplies each next wait: 1 to MaxLockoutFactor. 0 means 2.
+	// Factor multiplies each next wait: 1 to 1,000. 0 means 2.
 	Factor int64
 	// Max is the longest wait, First or more. 0 means an hour, or First if that is longer.
 	Max time.Duration
@@ -355,9 +356,6 @@ type Lockout struct {
 	// means Max.
 	Decay time.Duration
 }
-
-// MaxLockoutFactor is the largest Factor of a Lockout.
-const MaxLockoutFactor = 1000
 
 func (l Lockout) none() bool { return l == Lockout{} }
 
@@ -399,8 +397,8 @@ func (l Limit) checkLockout(bad func(field string, value any, why string)) {
 		}
 	}
 	length("Lockout.First", k.First, MinWindow)
-	if k.Factor < 0 || k.Factor > MaxLockoutFactor {
-		bad("Lockout.Factor", k.Factor, fmt.Sprintf("must be from 1 to %d, or 0 for 2", MaxLockoutFactor))
+	if k.Factor < 0 || k.Factor > maxLockoutFactor {
+		bad("Lockout.Factor", k.Factor, fmt.Sprintf("must be from 1 to %d, or 0 for 2", maxLockoutFactor))
 	}
 	if k.Max != 0 {
 		length("Lockout.Max", k.Max, max(k.First, MinWindow))

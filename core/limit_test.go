@@ -201,15 +201,15 @@ func TestValidateNamesTheField(t *testing.T) {
 		{burst(core.MaxQuota, time.Hour, core.MaxQuota), nil},
 		{burst(core.MaxQuota, time.Hour, core.MaxQuota+1), []string{"Burst: 2147483648"}},
 		{burst(0, time.Hour, core.MaxQuota), nil},
-		{burst(1, core.MaxRefill/100, 100), nil},
-		{burst(1, core.MaxRefill/100, 101), []string{"Burst: 101", "100 years"}},
+		{burst(1, 36_500*24*time.Hour/100, 100), nil},
+		{burst(1, 36_500*24*time.Hour/100, 101), []string{"Burst: 101", "100 years"}},
 		{core.Limit{Window: time.Hour, Precision: time.Second}, []string{"Precision: 1s"}},
 		{bucketed(time.Minute, 0), []string{"Precision: 0s", "needs the length of a bucket"}},
 		{bucketed(time.Minute, 7*time.Second), []string{"Precision: 7s", "divide"}},
 		{bucketed(time.Hour, time.Hour), nil},
 		{bucketed(time.Hour, time.Hour+time.Microsecond), []string{"Precision: 1h0m0.000001s"}},
-		{bucketed(core.MaxBuckets*core.MinWindow, core.MinWindow), nil},
-		{bucketed((core.MaxBuckets+1)*core.MinWindow, core.MinWindow), []string{"Precision", "4097 buckets"}},
+		{bucketed(4096*core.MinWindow, core.MinWindow), nil},
+		{bucketed(4097*core.MinWindow, core.MinWindow), []string{"Precision", "4097 buckets"}},
 		{bucketed(2001*time.Microsecond, 1_000_500), []string{"Precision: 1.0005ms", "whole microseconds"}},
 		{core.Limit{Window: time.Hour, Algorithm: core.SlidingLog, Aligned: true}, []string{"Aligned"}},
 		{core.Limit{Window: time.Hour, Name: "a b"}, []string{`Name: "a b"`}},
@@ -223,11 +223,11 @@ func TestValidateNamesTheField(t *testing.T) {
 		{lockout(core.Lockout{First: time.Second + 500}), []string{"Lockout.First: 1.0000005s: must be whole microseconds"}},
 		{lockout(core.Lockout{First: core.MaxWindow + time.Second}), []string{"Lockout.First: 8784h0m1s"}},
 		{lockout(core.Lockout{First: time.Second, Factor: -1}), []string{"Lockout.Factor: -1"}},
-		{lockout(core.Lockout{First: time.Second, Factor: core.MaxLockoutFactor + 1}), []string{"Lockout.Factor: 1001"}},
+		{lockout(core.Lockout{First: time.Second, Factor: 1001}), []string{"Lockout.Factor: 1001"}},
 		{lockout(core.Lockout{First: 2 * time.Second, Max: time.Second}), []string{"Lockout.Max: 1s: must be from 2s to 366 days"}},
 		{lockout(core.Lockout{First: time.Second, Decay: 500 * time.Microsecond}), []string{"Lockout.Decay: 500µs: must be from 1ms"}},
 		{lockout(core.Lockout{First: 2 * time.Hour}), nil},
-		{lockout(core.Lockout{First: core.MinWindow, Factor: core.MaxLockoutFactor, Max: core.MaxWindow, Decay: core.MinWindow}), nil},
+		{lockout(core.Lockout{First: core.MinWindow, Factor: 1000, Max: core.MaxWindow, Decay: core.MinWindow}), nil},
 	} {
 		err := row.limit.Validate()
 		if (err == nil) != (row.says == nil) || err != nil && !errors.Is(err, core.ErrConfig) {
@@ -247,12 +247,12 @@ func TestValidateNamesTheField(t *testing.T) {
 	}
 }
 
-// The ranges are part of what files and documents say: 366 days, 100 years.
+// The ranges are part of what files and documents say.
 func TestTheRangesOfALimit(t *testing.T) {
 	const day = 86_400_000_000_000 // nanoseconds
 	for name, c := range map[string][2]int64{
-		"MinWindow": {int64(core.MinWindow), 1_000_000}, "MaxWindow": {int64(core.MaxWindow), 366 * day}, "MaxRefill": {int64(core.MaxRefill), 36_500 * day}, "Month": {int64(core.Month), 31 * day},
-		"MaxQuota": {core.MaxQuota, 2_147_483_647}, "MaxLogQuota": {core.MaxLogQuota, 10_000}, "MaxBuckets": {core.MaxBuckets, 4096},
+		"MinWindow": {int64(core.MinWindow), 1_000_000}, "MaxWindow": {int64(core.MaxWindow), 366 * day}, "Month": {int64(core.Month), 31 * day},
+		"MaxQuota": {core.MaxQuota, 2_147_483_647}, "MaxLogQuota": {core.MaxLogQuota, 10_000},
 		"PerDay": {int64(core.PerDay(1).Window), day}, "PerWeek": {int64(core.PerWeek(1).Window), 7 * day}, "PerMonth": {int64(core.PerMonth(1).Window), 31 * day},
 	} {
 		if c[0] != c[1] {

@@ -40,7 +40,7 @@ type snapshot struct {
 	policy   string       // the RateLimit-Policy field of all limits
 	mixed    bool         // not all rules have the same headers
 	dryRun   bool
-	observer *observing // nil: none
+	observer ObserverFuncs
 
 	denyUnreadable bool
 	settles        bool // a rule has a Cost, Counts or Clears
@@ -154,7 +154,7 @@ func (s *snapshot) do(ctx context.Context, op Op, b *Batch) (err error) {
 	if s.memory != nil { // directly: the interface costs a tenth of a decision
 		return s.memory.do(b)
 	}
-	timed := s.observer != nil && s.observer.Stored != nil
+	timed := s.observer.Stored != nil
 	var start time.Time
 	if timed {
 		start = time.Now()

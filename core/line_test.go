@@ -126,8 +126,8 @@ func TestWhatIsGivenBackBeforeTheLineIsNotMissed(t *testing.T) {
 						t.Error(err)
 					}
 				}
-				if d := l.Check(&request{}); !d.Allowed || d.Waited() != 0 || s.takes.Load() != 3 {
-					t.Errorf("%v after %v, %d takes", d, d.Waited(), s.takes.Load())
+				if d := l.Check(&request{}); !d.Allowed || d.Waited != 0 || s.takes.Load() != 3 {
+					t.Errorf("%v after %v, %d takes", d, d.Waited, s.takes.Load())
 				}
 			})
 		})
@@ -151,8 +151,8 @@ func TestTheFlagsOfATakeEndWithIt(t *testing.T) {
 			s.after = nil
 			b.Degraded, b.Cached, b.Items[1].Unknown = true, true, true
 		}
-		if d := l.Check(&request{}); !d.Allowed || d.Waited() == 0 || d.Degraded {
-			t.Errorf("%v after %v, degraded %t", d, d.Waited(), d.Degraded)
+		if d := l.Check(&request{}); !d.Allowed || d.Waited == 0 || d.Degraded {
+			t.Errorf("%v after %v, degraded %t", d, d.Waited, d.Degraded)
 		}
 	})
 }
@@ -166,8 +166,8 @@ func TestARuleHasAMaxWaitOfItsOwn(t *testing.T) {
 		}}, nil)
 		for method, want := range map[string]time.Duration{"long": 10 * time.Second, "other": 0} {
 			l.Check(&request{method: method})
-			if d := l.Check(&request{method: method}); d.Allowed != (want > 0) || d.Waited() != want {
-				t.Errorf("%s: %v after %v", method, d, d.Waited())
+			if d := l.Check(&request{method: method}); d.Allowed != (want > 0) || d.Waited != want {
+				t.Errorf("%s: %v after %v", method, d, d.Waited)
 			}
 		}
 	})
@@ -236,7 +236,7 @@ func TestARequestThatCostsAKeyNothingDoesNotWaitForIt(t *testing.T) {
 		for i, method := range []string{"1", "1", "1", ""} {
 			c.come(i, func() (core.Decision, error) { return l.Check(&request{method: method}), nil })
 		}
-		if d, done := c.of(3); !done || !d.Allowed || d.Waited() != 0 {
+		if d, done := c.of(3); !done || !d.Allowed || d.Waited != 0 {
 			t.Errorf("%t, %v", done, d.Decision)
 		}
 		time.Sleep(time.Minute)
@@ -279,8 +279,8 @@ func TestRequestsThatNeedTheirBodyWait(t *testing.T) {
 			}}, nil)
 			l.Check(&request{body: "alice"})
 			r := &request{body: "alice"}
-			if d := l.Check(r); d.Allowed != row.waits || (d.Waited() == 2*time.Second) != row.waits || (r.reads > 0) != row.waits {
-				t.Errorf("MaxWait %v: %v after %v, body read %d times", row.ip, d, d.Waited(), r.reads)
+			if d := l.Check(r); d.Allowed != row.waits || (d.Waited == 2*time.Second) != row.waits || (r.reads > 0) != row.waits {
+				t.Errorf("MaxWait %v: %v after %v, body read %d times", row.ip, d, d.Waited, r.reads)
 			}
 		}
 	})
@@ -295,7 +295,7 @@ func TestARequestThatNoWaitHelpsIsDeniedAtOnce(t *testing.T) {
 		for i := range 2 {
 			c.come(i, func() (core.Decision, error) { return l.Check(&request{}), nil })
 		}
-		if d := l.Check(&request{method: "POST"}); d.Allowed || d.Rule() != "banned" || d.RetryAfter != core.Never || d.Waited() != 0 {
+		if d := l.Check(&request{method: "POST"}); d.Allowed || d.Rule() != "banned" || d.RetryAfter != core.Never || d.Waited != 0 {
 			t.Errorf("%v of rule %q", d, d.Rule())
 		}
 		time.Sleep(time.Minute)

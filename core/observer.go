@@ -20,8 +20,9 @@ type Observer interface {
 // to another goroutine. If a function panics, the request panics.
 type ObserverFuncs struct {
 	// Decided is called for each decision, except Peeks. ctx is the request's context, which
-	// may have ended.
-	Decided func(ctx context.Context, o Observation)
+	// may have ended. rule is the index of the deciding rule in the rules of Observe, and limit
+	// that of the limit in the rule: -1 and 0 if no limit applied.
+	Decided func(ctx context.Context, d Decision, rule, limit int)
 	// Stored is called after each operation of a store, such as "take": see [Op]. Not called for a
 	// [Memory], nor if the client left before the answer.
 	Stored func(ctx context.Context, operation string, took time.Duration, err error)
@@ -31,36 +32,6 @@ type ObserverFuncs struct {
 	// Reported is called for events of a [Checker] around the limiter, such as "failed" of a login
 	// guard.
 	Reported func(ctx context.Context, event string)
-	// Keys asks for Observation.Key and Extra.
-	Keys bool
-}
-
-// Observation is a [Decision] for an [Observer]. Fields of the same name mean the same.
-type Observation struct {
-	Allowed  bool
-	Reason   Reason
-	Degraded bool
-	DryRun   bool
-	// Rule is the index of the deciding rule in the rules of Observe, and Limit that of the
-	// limit in the rule: -1 and 0 if no limit applied.
-	Rule, Limit int
-	Cost        int64
-	// Capacity is the most hits that can be left: the Capacity of the deciding limit with the
-	// quota of the request. 0 if no limit applied.
-	Remaining, Capacity int64
-	RetryAfter          time.Duration
-	Waited              time.Duration
-	Err                 error
-	// Key and Extra are those of [Decision.Hit], if ObserverFuncs.Keys is set. They may contain
-	// text of the client.
-	Key, Extra string
-}
-
-// observing calls the functions of an observer for one configuration.
-type observing struct {
-	ObserverFuncs
-
-	snap *snapshot
 }
 
 // observedBy makes the snapshot call the functions of an observer, which may be nil.
@@ -72,38 +43,20 @@ func (s *snapshot) observedBy(o Observer) {
 	for i := range s.rules {
 		rules[i] = s.rules[i].Rule
 	}
-	s.observer = &observing{o.Observe(s.name, rules), s}
-}
-
-// decided tells the observer of a decision.
-func (o *observing) decided(ctx context.Context, d *Decision) {
-	if o.Decided == nil {
-		return
-	}
-	seen := Observation{
-		Allowed: d.Allowed, Reason: d.Reason, Degraded: d.Degraded, DryRun: d.DryRun, Rule: -1,
-		Cost: d.Cost, Remaining: d.Remaining, RetryAfter: d.RetryAfter, Waited: d.Waited(), Err: d.Err,
-	}
-	if d.applied() {
-		seen.Rule, seen.Limit, seen.Capacity = int(d.rule), int(d.limit), d.deciding().Capacity()
-		if o.Keys {
-			seen.Key, seen.Extra = openKey(d.key)
-		}
-	}
-	o.Decided(ctx, seen)
+	s.observer = o.Observe(s.name, rules)
 }
 
 // Report tells the observer of an event of a [Checker] around the limiter. event must be a
 // constant: an observer may keep a counter for each.
 func (l *Limiter) Report(ctx context.Context, event string) {
-	if o := l.current.Load().observer; o != nil && o.Reported != nil {
-		o.Reported(ctx, event)
+	if reported := l.current.Load().observer.Reported; reported != nil {
+		reported(ctx, event)
 	}
 }
 
 // queued tells the observer that a request has joined the line of a key of a rule, or left it.
 func (s *snapshot) queued(ctx context.Context, rule int, change int64) {
-	if o := s.observer; o != nil && o.Queued != nil {
-		o.Queued(ctx, rule, change)
+	if s.observer.Queued != nil {
+		s.observer.Queued(ctx, rule, change)
 	}
 }

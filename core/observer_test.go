@@ -20,9 +20,8 @@ import (
 // watcher is an Observer that keeps what it is told.
 type watcher struct {
 	mu       sync.Mutex
-	keys     bool
 	bound    []string
-	seen     []core.Observation
+	seen     []seen
 	stored   []string
 	reported []string
 }
@@ -34,11 +33,10 @@ func (w *watcher) Observe(limiter string, rules []core.Rule) core.ObserverFuncs 
 	}
 	w.bound = append(w.bound, text)
 	return core.ObserverFuncs{
-		Keys: w.keys,
-		Decided: func(_ context.Context, o core.Observation) {
+		Decided: func(_ context.Context, d core.Decision, rule, limit int) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			w.seen = append(w.seen, o)
+			w.seen = append(w.seen, seen{d, rule, limit})
 		},
 		Stored: func(_ context.Context, operation string, took time.Duration, err error) {
 			w.stored = append(w.stored, fmt.Sprint(operation, " ", took, " ", err))
@@ -47,7 +45,14 @@ func (w *watcher) Observe(limiter string, rules []core.Rule) core.ObserverFuncs 
 	}
 }
 
-func (w *watcher) take() []core.Observation {
+// seen is what an observer is told of a decision.
+type seen struct {
+	core.Decision
+
+	rule, limit int
+}
+
+func (w *watcher) take() []seen {
 	seen := w.seen
 	w.seen = nil
 	return seen
@@ -60,19 +65,7 @@ func (f observeFunc) Observe(limiter string, rules []core.Rule) core.ObserverFun
 	return f(limiter, rules)
 }
 
-// whole is what an observation says of a decision of the rules below.
-func whole(d core.Decision) core.Observation {
-	o := core.Observation{Allowed: d.Allowed, Reason: d.Reason, Degraded: d.Degraded, Rule: slices.Index([]string{"r0", "r1"}, d.Rule()), Cost: d.Cost, Err: d.Err}
-	if o.Rule >= 0 {
-		o.Remaining, o.Capacity, o.RetryAfter = d.Remaining, d.Limit().Capacity(), d.RetryAfter
-	}
-	if d.Limit().Window == time.Hour {
-		o.Limit = 1
-	}
-	return o
-}
-
-// However a decision is reached, the observer is told of it once, and of what it says.
+// However a decision is reached, the observer is told of it once.
 func TestObserverIsToldOfEveryDecision(t *testing.T) {
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -80,55 +73,55 @@ func TestObserverIsToldOfEveryDecision(t *testing.T) {
 	key := func(dst []byte, r core.Request) ([]byte, error) {
 		return append(dst, r.Method()...), faults[r.Method()]
 	}
-	for _, keys := range []bool{false, true} {
-		w, clock := &watcher{keys: keys}, newClock()
-		s := countingIn(core.Must(core.NewMemory(core.MemoryConfig{Clock: clock.Now})))
-		rules := numbered(2)
-		rules[0].Key, rules[1].Key, rules[1].Limits = key, key, []core.Limit{core.PerMinute(9), core.PerHour(120)}
-		l := newLimiter(t, core.Config{Name: "l", Store: s, Log: new(lines).logger(), Observer: w, Rules: rules}, nil)
-		for range 5000 {
-			clock.advance(time.Duration(random.IntN(4)) * time.Second)
-			s.degraded, s.fault = random.IntN(2) == 0, nil
-			if random.IntN(9) == 0 {
-				s.fault = errFault
-			}
-			text := []string{"a", "b", "skip", "bad", "fail"}[random.IntN(5)]
-			hits := []core.Hit{{Rule: "r0", Key: text}, {Rule: "r1", Key: text}}[random.IntN(2):]
-			var d core.Decision
-			way := []string{"Check", "Take", "Allow", "Peek"}[random.IntN(4)]
-			switch way {
-			case "Check":
-				d = l.Check(&request{method: text})
-			case "Take":
-				d, _ = l.Take(t.Context(), int64(random.IntN(3)), hits...)
-			case "Allow":
-				d.Allowed = l.Allow(t.Context(), hits...)
-			case "Peek":
-				_, _ = l.Peek(t.Context(), 1, hits...)
-			}
-			seen := w.take()
-			if way == "Peek" && len(seen) == 0 {
-				continue
-			}
-			if len(seen) != 1 {
-				t.Fatalf("seed %d: %d observations of %s: %v", seed, len(seen), way, d)
-			}
-			got := seen[0]
-			if want := keys && got.Rule >= 0; want && got.Key != text || !want && got.Key != "" {
-				t.Fatalf("seed %d: the key of %q is %q", seed, text, got.Key)
-			}
-			got.Key = ""
-			if way == "Allow" {
-				if got.Allowed != d.Allowed || got.Cost != 1 {
-					t.Fatalf("seed %d: %+v of Allow, which returned %v", seed, got, d.Allowed)
-				}
-			} else if want := whole(d); fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
-				t.Fatalf("seed %d: observed\n%+v of\n%+v", seed, got, want)
-			}
+	w, clock := new(watcher), newClock()
+	s := countingIn(core.Must(core.NewMemory(core.MemoryConfig{Clock: clock.Now})))
+	rules := numbered(2)
+	rules[0].Key, rules[1].Key, rules[1].Limits = key, key, []core.Limit{core.PerMinute(9), core.PerHour(120)}
+	l := newLimiter(t, core.Config{Name: "l", Store: s, Log: new(lines).logger(), Observer: w, Rules: rules}, nil)
+	for range 10_000 {
+		clock.advance(time.Duration(random.IntN(4)) * time.Second)
+		s.degraded, s.fault = random.IntN(2) == 0, nil
+		if random.IntN(9) == 0 {
+			s.fault = errFault
 		}
-		if w.bound[0] != "l r0/r0 r1/r1-1m" {
-			t.Errorf("Observe was given %q", w.bound[0])
+		text := []string{"a", "b", "skip", "bad", "fail"}[random.IntN(5)]
+		hits := []core.Hit{{Rule: "r0", Key: text}, {Rule: "r1", Key: text}}[random.IntN(2):]
+		var d core.Decision
+		way := []string{"Check", "Take", "Allow", "Peek"}[random.IntN(4)]
+		switch way {
+		case "Check":
+			d = l.Check(&request{method: text})
+		case "Take":
+			d, _ = l.Take(t.Context(), int64(random.IntN(3)), hits...)
+		case "Allow":
+			d.Allowed = l.Allow(t.Context(), hits...)
+		case "Peek":
+			_, _ = l.Peek(t.Context(), 1, hits...)
 		}
+		seen := w.take()
+		if way == "Peek" && len(seen) == 0 {
+			continue
+		}
+		if len(seen) != 1 {
+			t.Fatalf("seed %d: %d observations of %s: %v", seed, len(seen), way, d)
+		}
+		got := seen[0]
+		if way == "Allow" {
+			if got.Allowed != d.Allowed || got.Cost != 1 {
+				t.Fatalf("seed %d: %+v of Allow, which returned %v", seed, got, d.Allowed)
+			}
+			continue
+		}
+		rule, limit := slices.Index([]string{"r0", "r1"}, d.Rule()), 0
+		if d.Limit().Window == time.Hour {
+			limit = 1
+		}
+		if got.Decision != d || got.rule != rule || got.limit != limit {
+			t.Fatalf("seed %d: observed\n%+v of\n%+v", seed, got, d)
+		}
+	}
+	if w.bound[0] != "l r0/r0 r1/r1-1m" {
+		t.Errorf("Observe was given %q", w.bound[0])
 	}
 }
 
@@ -140,7 +133,7 @@ func TestObserverOfADryRun(t *testing.T) {
 		t.Helper()
 		var all []string
 		for _, o := range w.take() {
-			all = append(all, fmt.Sprintf("%d allowed=%v dry_run=%v %v", o.Rule, o.Allowed, o.DryRun, o.Reason))
+			all = append(all, fmt.Sprintf("%d allowed=%v dry_run=%v %v", o.rule, o.Allowed, o.DryRun, o.Reason))
 		}
 		if got := strings.Join(all, "; "); got != want {
 			t.Errorf("observed %q, want %q", got, want)
@@ -204,7 +197,7 @@ func TestObserverIsToldWhoWaits(t *testing.T) {
 		config.Observer = observeFunc(func(string, []core.Rule) core.ObserverFuncs {
 			return core.ObserverFuncs{
 				Queued:  func(_ context.Context, rule int, change int64) { tell(rule, " ", change) },
-				Decided: func(_ context.Context, o core.Observation) { tell(o.Waited) },
+				Decided: func(_ context.Context, d core.Decision, _, _ int) { tell(d.Waited) },
 			}
 		})
 		l := newLimiter(t, config, nil)
@@ -254,8 +247,8 @@ func TestObserverAsksTheLimiter(t *testing.T) {
 	config := oneRule(core.PerMinute(3))
 	config.Hooks = hooktest.Funcs{KeyExtraFunc: func(core.Request) (string, error) { return "x", nil }}
 	config.Observer = observeFunc(func(string, []core.Rule) core.ObserverFuncs {
-		return core.ObserverFuncs{Keys: true, Decided: func(ctx context.Context, o core.Observation) {
-			d, _ := l.Peek(ctx, 0, core.Hit{Rule: "r", Key: o.Key, Extra: o.Extra})
+		return core.ObserverFuncs{Decided: func(ctx context.Context, d core.Decision, _, _ int) {
+			d, _ = l.Peek(ctx, 0, d.Hit())
 			left = d.Remaining
 		}}
 	})
@@ -268,7 +261,7 @@ func TestObserverAsksTheLimiter(t *testing.T) {
 
 func TestADecisionAllocatesNothing(t *testing.T) {
 	counts := observeFunc(func(string, []core.Rule) core.ObserverFuncs {
-		return core.ObserverFuncs{Keys: true, Decided: func(context.Context, core.Observation) {}}
+		return core.ObserverFuncs{Decided: func(context.Context, core.Decision, int, int) {}}
 	})
 	ctx, r, hit := t.Context(), &request{}, core.Hit{Rule: "r", Key: "k"}
 	for name, observer := range map[string]core.Observer{"no observer": nil, "an observer": counts} {
@@ -293,9 +286,9 @@ type denials struct{}
 
 func (denials) Observe(limiter string, rules []core.Rule) core.ObserverFuncs {
 	return core.ObserverFuncs{
-		Decided: func(_ context.Context, o core.Observation) {
-			if o.Reason == core.ReasonOverLimit {
-				fmt.Println("denied:", limiter, rules[o.Rule].Limits[o.Limit].Name)
+		Decided: func(_ context.Context, d core.Decision, rule, limit int) {
+			if d.Reason == core.ReasonOverLimit {
+				fmt.Println("denied:", limiter, rules[rule].Limits[limit].Name)
 			}
 		},
 		Reported: func(_ context.Context, event string) { fmt.Println("reported:", limiter, event) },

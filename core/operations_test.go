@@ -148,7 +148,7 @@ func TestAGrantGivesHitsBack(t *testing.T) {
 			d, err := l.Grant(t.Context(), step.n, k, k)
 			var got []int64
 			for s := range d.Limits() {
-				if got = append(got, s.Remaining); s.Denied || s.RetryAfter != 0 {
+				if got = append(got, s.Remaining); !s.Allowed || s.RetryAfter != 0 {
 					t.Errorf("%v: after %d: %+v", limit, step.n, s)
 				}
 			}

@@ -37,8 +37,8 @@ func (l *Limiter) session(s *snapshot) *session {
 func (l *Limiter) end(ctx context.Context, c *session, d *Decision) {
 	s := c.snap
 	l.release(c)
-	if s.observer != nil {
-		s.observer.decided(ctx, d)
+	if s.observer.Decided != nil {
+		s.observer.Decided(ctx, *d, int(d.rule), int(d.limit))
 	}
 }
 

@@ -115,11 +115,8 @@ func (t *turn) take() error {
 
 // setWaited writes into d how long the request has waited.
 func (t *turn) setWaited(d *Decision) {
-	if !t.slept {
-		return
-	}
-	if waited := time.Since(t.since); waited > 0 {
-		d.more().waited = waited
+	if t.slept {
+		d.Waited = time.Since(t.since)
 	}
 }
 
@@ -258,7 +255,7 @@ func (t *turn) reckon(at place) (wait time.Duration) {
 		if l.Algorithm != TokenBucket {
 			windows = math.Floor(windows)
 		}
-		wait = max(wait, time.Duration(min(windows*float64(l.Window), float64(MaxRefill))))
+		wait = max(wait, time.Duration(min(windows*float64(l.Window), float64(maxRefill))))
 	}
 	return max(wait+max(time.Until(at.due), 0), leastWait)
 }

@@ -216,8 +216,8 @@ func (m *waitModel) check(t *testing.T, limit core.Limit, maxWait time.Duration,
 		case m.key[i] != key:
 		case waited > maxWait:
 			t.Fatalf("request %d waited for %v, at most %v", i, waited, maxWait)
-		case waited != d.Waited():
-			t.Fatalf("request %d waited for %v, the decision says %v", i, waited, d.Waited())
+		case waited != d.Waited:
+			t.Fatalf("request %d waited for %v, the decision says %v", i, waited, d.Waited)
 		case m.canceled[i] && d.Allowed:
 			t.Fatalf("request %d went away and was charged", i)
 		case !d.Allowed && m.cost[i] > m.quota[i] && waited > 0:

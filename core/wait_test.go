@@ -150,8 +150,8 @@ func TestRequestsWaitInOrderAndAreAllowedAtTheirInstants(t *testing.T) {
 				c.inOrder(t, waiting+late)
 				for i := range waiting + late {
 					d, _ := c.of(i)
-					if want := time.Duration(i) * time.Millisecond; d.at != want || i < waiting && d.Waited() != want || d.err != nil {
-						t.Fatalf("request %d was allowed at %v after %v, want %v: %v", i, d.at, d.Waited(), want, d.err)
+					if want := time.Duration(i) * time.Millisecond; d.at != want || i < waiting && d.Waited != want || d.err != nil {
+						t.Fatalf("request %d was allowed at %v after %v, want %v: %v", i, d.at, d.Waited, want, d.err)
 					}
 				}
 				if s := hooktest.Count(l); s.Allowed != waiting+late || s.Waited != waiting+late-1 || s.Waiting != 0 || s.Denied != 0 {
@@ -200,7 +200,7 @@ func TestAWaitThatIsTooLongIsDeniedAtOnce(t *testing.T) {
 		// 10 at once, 10 after a second, 10 after two. The others would wait for three.
 		for i := 30; i < 35; i++ {
 			d, done := c.of(i)
-			if !done || d.Allowed || d.Reason != core.ReasonOverLimit || d.Waited() != 0 || d.RetryAfter != 3*time.Second {
+			if !done || d.Allowed || d.Reason != core.ReasonOverLimit || d.Waited != 0 || d.RetryAfter != 3*time.Second {
 				t.Fatalf("request %d: %t, %v", i, done, d)
 			}
 		}
@@ -253,8 +253,8 @@ func TestARequestIsDeniedWhenItsTimeIsOver(t *testing.T) {
 			err    error
 		}{{1500 * time.Millisecond, core.ReasonOverLimit, nil}, {500 * time.Millisecond, core.ReasonCanceled, context.Canceled}, {time.Second, core.ReasonOverLimit, context.DeadlineExceeded}} {
 			d, _ := c.of(1 + i)
-			if d.Allowed || d.Reason != want.reason || !errors.Is(d.Err, want.err) || d.at != want.at || d.Waited() != want.at || d.Rule() != "busy" || d.RetryAfter != 5*time.Second-want.at || !strings.Contains(d.String(), fmt.Sprint("after waiting ", want.at)) {
-				t.Errorf("request %d at %v: %v, %v, rule %q, waited %v, retry after %v", 1+i, d.at, d.Reason, d.Err, d.Rule(), d.Waited(), d.RetryAfter)
+			if d.Allowed || d.Reason != want.reason || !errors.Is(d.Err, want.err) || d.at != want.at || d.Waited != want.at || d.Rule() != "busy" || d.RetryAfter != 5*time.Second-want.at || !strings.Contains(d.String(), fmt.Sprint("after waiting ", want.at)) {
+				t.Errorf("request %d at %v: %v, %v, rule %q, waited %v, retry after %v", 1+i, d.at, d.Reason, d.Err, d.Rule(), d.Waited, d.RetryAfter)
 			}
 		}
 		if d, _ := c.of(0); !d.Allowed || d.at != 5*time.Second {
@@ -323,8 +323,8 @@ func TestTheWaitBehindOthersIsReckoned(t *testing.T) {
 				short, end := context.WithTimeout(t.Context(), 10*time.Millisecond)
 				defer end()
 				d, err := l.Wait(short, row.cost, waitedFor)
-				if !errors.Is(err, core.ErrWaitTooLong) || d.RetryAfter != row.want || d.Waited() != 0 || d.Remaining != 0 || s.takes.Load() != takes {
-					t.Errorf("%v, %v: a wait of %v after %v and %d takes, want %v at once", d, err, d.RetryAfter, d.Waited(), s.takes.Load()-takes, row.want)
+				if !errors.Is(err, core.ErrWaitTooLong) || d.RetryAfter != row.want || d.Waited != 0 || d.Remaining != 0 || s.takes.Load() != takes {
+					t.Errorf("%v, %v: a wait of %v after %v and %d takes, want %v at once", d, err, d.RetryAfter, d.Waited, s.takes.Load()-takes, row.want)
 				}
 				time.Sleep(time.Minute)
 			})
@@ -444,7 +444,7 @@ func TestAWaitWhoseContextHasEndedIsChargedNothing(t *testing.T) {
 	defer cancelLate()
 	for _, ctx := range []context.Context{canceled, late} {
 		d, err := l.Wait(ctx, 1, waitedFor)
-		if d.Allowed || d.Waited() != 0 || !errors.Is(err, ctx.Err()) || errors.Is(err, core.ErrWaitTooLong) != (ctx == late) || !strings.Contains(err.Error(), `rule "r"`) {
+		if d.Allowed || d.Waited != 0 || !errors.Is(err, ctx.Err()) || errors.Is(err, core.ErrWaitTooLong) != (ctx == late) || !strings.Contains(err.Error(), `rule "r"`) {
 			t.Errorf("%v, %v", d, err)
 		}
 	}
@@ -462,10 +462,10 @@ func TestADryRunDoesNotWait(t *testing.T) {
 		config.DryRun = true
 		l := newLimiter(t, config, nil)
 		for range 3 {
-			if d := l.Check(&request{}); !d.Allowed || d.Waited() != 0 {
+			if d := l.Check(&request{}); !d.Allowed || d.Waited != 0 {
 				t.Errorf("%v", d)
 			}
-			if d, err := l.Wait(t.Context(), 1, waitedFor); !d.Allowed || d.Waited() != 0 || err != nil {
+			if d, err := l.Wait(t.Context(), 1, waitedFor); !d.Allowed || d.Waited != 0 || err != nil {
 				t.Errorf("%v, %v", d, err)
 			}
 		}
@@ -537,7 +537,7 @@ func TestRequestsInLineLearnThatTheStoreHasFailed(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		for _, i := range []int{1, 2} {
-			if d, _ := c.of(i); d.Reason != core.ReasonFailed || !errors.Is(d.Err, core.ErrClosed) || d.Waited() <= 0 {
+			if d, _ := c.of(i); d.Reason != core.ReasonFailed || !errors.Is(d.Err, core.ErrClosed) || d.Waited <= 0 {
 				t.Errorf("request %d: %v, %v", i, d, d.Err)
 			}
 		}

@@ -103,7 +103,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if d.NeedsOutcome() {
 		settle = func(o core.Outcome) { t.config.Limiter.Settle(request, d, o) } // the first call counts
 	}
-	if d.Waited() > 0 { // the host may have asked for a pause meanwhile
+	if d.Waited > 0 { // the host may have asked for a pause meanwhile
 		if err := t.hold(ctx, host); err != nil {
 			settle(failed(ctx))
 			return nil, err

@@ -242,7 +242,7 @@ func TestASlotOfAnotherProcess(t *testing.T) {
 		time.AfterFunc(3*time.Second+time.Millisecond, release)
 		r := request(t.Context(), "k")
 		d := here.Check(r)
-		if waited := d.Waited(); !d.Allowed || waited < 3*time.Second || waited > 3100*time.Millisecond {
+		if waited := d.Waited; !d.Allowed || waited < 3*time.Second || waited > 3100*time.Millisecond {
 			t.Errorf("%v after %v", d, waited)
 		}
 		here.Settle(r, d, core.Outcome{})

@@ -242,7 +242,7 @@ func (p *Page) change(r *http.Request, a Action, op func() error) error {
 func left(d *core.Decision) []limitLeft {
 	var all []limitLeft
 	for s := range d.Limits() {
-		l := limitLeft{Limit: s.Limit.String(), Capacity: s.Limit.Capacity(), Remaining: s.Remaining, Exceeded: s.Denied, ResetMS: s.ResetAfter.Milliseconds()}
+		l := limitLeft{Limit: s.Limit.String(), Capacity: s.Limit.Capacity(), Remaining: s.Remaining, Exceeded: !s.Allowed, ResetMS: s.ResetAfter.Milliseconds()}
 		if l.RetryMS = -1; s.RetryAfter != core.Never {
 			l.RetryMS = (s.RetryAfter + time.Millisecond - 1).Milliseconds()
 		}

@@ -82,16 +82,24 @@ func TestTheCountsOfASecond(t *testing.T) {
 // What no limit has decided is counted for the limiter as a whole, if it matters.
 func TestWhatNoLimitHasDecided(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o, page := observed(t)
+		page := core.Must(live.New(live.Config{}))
+		defer func() { _ = page.Close() }()
+		o := page.Observe("api", []core.Rule{userRule})
 		v := follow(t, page)
-		for _, seen := range []core.Observation{
-			{Reason: core.ReasonFailed, Rule: -1}, {Reason: core.ReasonCanceled, Rule: -1},
-			{Reason: core.ReasonSkipped, Rule: -1, Allowed: true}, {Reason: core.ReasonNoRule, Rule: -1, Allowed: true},
-			{Reason: core.ReasonBadRequest, Rule: -1}, {Reason: core.ReasonOverLimit, Rule: -1}, {Reason: core.ReasonOverLimit, Rule: 1},
-			{Reason: core.ReasonWithinLimits, Capacity: 3, Remaining: 3, Allowed: true, Degraded: true},
-			{Reason: core.ReasonOverLimit, Capacity: 3, Degraded: true},
+		for _, row := range []struct {
+			d    core.Decision
+			rule int
+		}{
+			{core.Decision{Reason: core.ReasonFailed}, -1},
+			{core.Decision{Reason: core.ReasonCanceled}, -1},
+			{core.Decision{Reason: core.ReasonSkipped, Allowed: true}, -1},
+			{core.Decision{Reason: core.ReasonNoRule, Allowed: true}, -1},
+			{core.Decision{Reason: core.ReasonBadRequest}, 0},
+			{core.Decision{Reason: core.ReasonOverLimit}, -1},
+			{core.Decision{Reason: core.ReasonWithinLimits, Allowed: true, Degraded: true}, 0},
+			{core.Decision{Reason: core.ReasonOverLimit, Degraded: true}, 0},
 		} {
-			o.Decided(context.Background(), seen)
+			o.Decided(context.Background(), row.d, row.rule, 0)
 		}
 		for i, err := range []error{nil, nil, context.Canceled} {
 			o.Stored(context.Background(), "take", time.Duration(20*i)*time.Millisecond, err)
@@ -133,14 +141,15 @@ func TestWhatGetsOld(t *testing.T) {
 // largest share comes first, however often each key comes.
 func TestTheKeysThatAreNearTheirLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o, page := observed(t)
-		for i, remaining := range []int64{10, 6, 5, 4, 1, 3, 0, 2} {
-			for range 10 - i { // the first keys come most often
-				o.Decided(context.Background(), core.Observation{Allowed: true, Key: fmt.Sprint(remaining), Remaining: remaining, Capacity: 10})
+		s := newSite(t, live.Config{ShowKey: func(_, _, key string) string { return key }}, core.Config{Rules: []core.Rule{{Name: "user", Limits: []core.Limit{core.PerHour(10)}}}})
+		for i, used := range []int{1, 4, 5, 6, 9, 7, 10, 8} {
+			s.take(used, fmt.Sprint(10-used))
+			for range 2 * (8 - i) { // the first keys come most often
+				_, _ = s.limiter.Take(context.Background(), 0, core.Hit{Rule: "user", Key: fmt.Sprint(10 - used)})
 			}
 		}
 		var near []string
-		for _, k := range follow(t, page).api().Near {
+		for _, k := range follow(t, s.page).api().Near {
 			near = append(near, fmt.Sprintf("%s: %.1f", k.Label, k.Used))
 		}
 		if got, want := fmt.Sprint(near), "[0: 1.0 1: 0.9 2: 0.8 3: 0.7 4: 0.6]"; got != want {

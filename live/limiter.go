@@ -66,25 +66,25 @@ func (p *Page) Observe(name string, rules []core.Rule) core.ObserverFuncs {
 	p.mu.Unlock()
 	seen := l.configure(rules)
 	return core.ObserverFuncs{
-		Decided: func(_ context.Context, o core.Observation) {
-			if o.Degraded {
+		Decided: func(_ context.Context, d core.Decision, rule, _ int) {
+			if d.Degraded {
 				l.counts.Add(degraded)
 			}
-			if o.Reason > core.ReasonOverLimit || uint(o.Rule) >= uint(len(seen)) {
-				if o.Reason == core.ReasonFailed {
+			if d.Reason > core.ReasonOverLimit || rule < 0 {
+				if d.Reason == core.ReasonFailed {
 					l.counts.Add(failed)
 				}
 				return // no limit has decided
 			}
-			r := seen[o.Rule]
-			key := sketch.Key{Rule: r.name, Key: o.Key, Extra: o.Extra}
+			r, hit := seen[rule], d.Hit()
+			key := sketch.Key{Rule: r.name, Key: hit.Key, Extra: hit.Extra}
 			switch {
-			case o.Reason == core.ReasonWithinLimits:
+			case d.Reason == core.ReasonWithinLimits:
 				r.counts.Add(allowed)
-				if o.Remaining < o.Capacity-o.Remaining { // more than half is used
-					l.near.Add(key, uint64(l.second.Load())<<16|used(&o)) //nolint:gosec // not below 0
+				if capacity := d.Limit().Capacity(); d.Remaining < capacity-d.Remaining { // more than half is used
+					l.near.Add(key, uint64(l.second.Load())<<16|share(capacity-d.Remaining, capacity)) //nolint:gosec // not below 0
 				}
-			case o.Allowed:
+			case d.Allowed:
 				r.counts.Add(dryRun)
 			default:
 				r.counts.Add(denied)
@@ -100,7 +100,6 @@ func (p *Page) Observe(name string, rules []core.Rule) core.ObserverFuncs {
 				l.counts.Add(storeFailed)
 			}
 		},
-		Keys: true,
 	}
 }
 
@@ -128,11 +127,10 @@ func (l *limiter) configure(rules []core.Rule) []*rule {
 	return seen
 }
 
-// used returns the share of its limit that a key has used, in 16 bits. Remaining must be below
-// Capacity.
-func used(o *core.Observation) uint64 {
-	hi, lo := bits.Mul64(uint64(o.Capacity-o.Remaining), 1<<16-1)
-	share, _ := bits.Div64(hi, lo, uint64(o.Capacity))
+// share returns used ÷ capacity in 16 bits. used must be 0 to capacity.
+func share(used, capacity int64) uint64 {
+	hi, lo := bits.Mul64(uint64(used), 1<<16-1)
+	share, _ := bits.Div64(hi, lo, uint64(capacity))
 	return share
 }
 

@@ -61,14 +61,6 @@ func (s *site) allows(key string) bool {
 	return s.limiter.Allow(context.Background(), core.Hit{Rule: "user", Key: key})
 }
 
-// observed is a page that shows keys, and what tells it about decisions and the store.
-func observed(t *testing.T) (core.ObserverFuncs, *live.Page) {
-	t.Helper()
-	page := core.Must(live.New(live.Config{ShowKey: func(_, _, key string) string { return key }}))
-	t.Cleanup(func() { _ = page.Close() })
-	return page.Observe("api", []core.Rule{userRule}), page
-}
-
 // call sends a request of a client that has hung up already.
 func call(page http.Handler, method, query, body string, headers ...string) *httptest.ResponseRecorder {
 	ctx, cancel := context.WithCancel(context.Background())

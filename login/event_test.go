@@ -89,19 +89,18 @@ func (w *watcher) Observe(_ string, rules []core.Rule) core.ObserverFuncs {
 	}
 	w.counts, w.denied, w.keys = map[string]int{}, map[string]int{}, map[string]bool{}
 	return core.ObserverFuncs{
-		Keys: true,
-		Decided: func(_ context.Context, o core.Observation) {
-			w.counts[o.Reason.String()]++
-			if o.Rule < 0 {
+		Decided: func(_ context.Context, d core.Decision, rule, _ int) {
+			w.counts[d.Reason.String()]++
+			if rule < 0 {
 				return
 			}
-			if !o.Allowed {
-				w.denied[w.rules[o.Rule]]++
+			if !d.Allowed {
+				w.denied[w.rules[rule]]++
 			}
-			if keys := keyfuncs.SplitKeys(o.Key); keys != nil {
-				w.keys[w.rules[o.Rule]+": "+strings.Join(keys, " ")] = true
-			} else if o.Key != "" {
-				w.keys[w.rules[o.Rule]+": "+o.Key] = true
+			if keys := keyfuncs.SplitKeys(d.Key()); keys != nil {
+				w.keys[w.rules[rule]+": "+strings.Join(keys, " ")] = true
+			} else if d.Key() != "" {
+				w.keys[w.rules[rule]+": "+d.Key()] = true
 			}
 		},
 		Reported: func(_ context.Context, event string) { w.counts[event]++ },

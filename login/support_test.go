@@ -18,18 +18,18 @@ func TestStatus(t *testing.T) {
 	for _, s := range []*site{newSite(t, login.Config{}), cached} {
 		s.right("192.0.2.7", "alice")
 		s.wrongs(6, "203.0.113.1", "alice")
-		if st := s.status("ALICE", "203.0.113.1"); !st.AddressAccount.Denied || st.AddressAccount.RetryAfter != 30*time.Second || st.RetryAfter != 30*time.Second || st.Account.Remaining != 95 || st.Address.Remaining != 15 || st.Trusted.Remaining != 50 || st.KnownAddress {
+		if st := s.status("ALICE", "203.0.113.1"); st.AddressAccount.Allowed || st.AddressAccount.RetryAfter != 30*time.Second || st.RetryAfter != 30*time.Second || st.Account.Remaining != 95 || st.Address.Remaining != 15 || st.Trusted.Remaining != 50 || st.KnownAddress {
 			t.Errorf("%+v", st)
 		}
 		s.flood(200, "alice")
-		if st := s.status("alice", "203.0.113.1"); !st.Account.Denied || st.RetryAfter != st.Account.RetryAfter || st.RetryAfter <= 30*time.Second {
+		if st := s.status("alice", "203.0.113.1"); st.Account.Allowed || st.RetryAfter != st.Account.RetryAfter || st.RetryAfter <= 30*time.Second {
 			t.Errorf("a stranger while strangers are denied: %+v", st)
 		}
 		if st := s.status("alice", "192.0.2.7"); !st.KnownAddress || st.RetryAfter != 0 {
 			t.Errorf("at home: %+v", st)
 		}
 		s.wrongs(4, "203.0.113.2", "carol")
-		if st := s.status("carol", "203.0.113.2"); st.AddressAccount.Remaining != 1 || st.AddressAccount.Denied || st.RetryAfter != 0 {
+		if st := s.status("carol", "203.0.113.2"); st.AddressAccount.Remaining != 1 || !st.AddressAccount.Allowed || st.RetryAfter != 0 {
 			t.Errorf("one attempt is left: %+v", st)
 		}
 	}
@@ -122,12 +122,12 @@ func TestUnblockAddress(t *testing.T) {
 	for seen, typed := range map[string]string{"203.0.113.1": "203.0.113.1", "2001:db8::1": "2001:db8::2"} {
 		s := newSite(t, login.Config{})
 		many(30, func(i int) int { return s.wrong(seen, ip(i)) })
-		if st := s.status("alice", seen); !st.Address.Denied || st.RetryAfter != st.Address.RetryAfter {
+		if st := s.status("alice", seen); st.Address.Allowed || st.RetryAfter != st.Address.RetryAfter {
 			t.Errorf("%s: %+v", seen, st)
 		}
 		s.wrongs(5, "203.0.113.9", "alice")
 		s.must(s.guard.UnblockAddress(t.Context(), typed))
-		if st := s.status("alice", seen); st.Address.Denied || st.Account.Remaining != 95 {
+		if st := s.status("alice", seen); !st.Address.Allowed || st.Account.Remaining != 95 {
 			t.Errorf("%s: %+v", seen, st)
 		}
 	}

@@ -23,7 +23,7 @@ func TestTrustedClientsHaveALimitTogether(t *testing.T) {
 		}
 		return s.serve(with(cookie, ip(i), "alice"), http.StatusUnauthorized)
 	}), "map[401:50]")
-	if st := s.status("alice", "192.0.2.1"); !st.Trusted.Denied || st.Account.Remaining != 100 || !st.KnownAddress || st.RetryAfter != 0 {
+	if st := s.status("alice", "192.0.2.1"); st.Trusted.Allowed || st.Account.Remaining != 100 || !st.KnownAddress || st.RetryAfter != 0 {
 		t.Errorf("%+v", st)
 	}
 	// Another cookie makes a stranger, and strangers are not denied yet.

@@ -90,26 +90,30 @@ func (c *Counts) Observe(name string, rules []core.Rule) core.ObserverFuncs {
 		}
 	}
 	return core.ObserverFuncs{
-		Decided: func(_ context.Context, o core.Observation) {
+		Decided: func(_ context.Context, d core.Decision, rule, limit int) {
 			switch {
-			case o.Rule < 0 || o.Reason > core.ReasonOverLimit:
-				l.count(&o)
-			case o.DryRun:
-				limits[o.Rule][o.Limit].counts.Add(dryRun)
-			case !o.Allowed:
-				limits[o.Rule][o.Limit].counts.Add(denied)
+			case rule < 0 || d.Reason > core.ReasonOverLimit:
+				l.count(d.Reason)
+			case d.DryRun:
+				limits[rule][limit].counts.Add(dryRun)
+			case !d.Allowed:
+				limits[rule][limit].counts.Add(denied)
 			default:
-				b := limits[o.Rule][o.Limit].counts
-				if uint64(o.Remaining) <= uint64(o.Capacity)/nearly {
+				b := limits[rule][limit].counts
+				if d.Remaining <= d.Limit().Capacity()/nearly {
 					b.Add(near)
 				}
 				b.Add(allowed)
 			}
-			if o.Degraded {
+			if d.Degraded {
 				l.all.Add(degraded)
 			}
-			if o.Waited > 0 {
-				l.waited(&o, rules)
+			if d.Waited > 0 {
+				name := ""
+				if rule >= 0 {
+					name = rules[rule].Name
+				}
+				l.waited(name, &d)
 			}
 		},
 		Queued: func(_ context.Context, rule int, change int64) {
@@ -124,8 +128,8 @@ func (c *Counts) Observe(name string, rules []core.Rule) core.ObserverFuncs {
 const nearly = 10
 
 // count counts a decision that no limit has made.
-func (l *limiter) count(o *core.Observation) {
-	switch o.Reason {
+func (l *limiter) count(why core.Reason) {
+	switch why {
 	case core.ReasonSkipped:
 		l.all.Add(skipped)
 	case core.ReasonBadRequest:

@@ -56,16 +56,19 @@ func TestCounts(t *testing.T) {
 func TestCountsOfALimiter(t *testing.T) {
 	counts := observe.NewCounts()
 	f := counts.Observe("l", []core.Rule{rule("a", 9)})
-	for i, o := range []core.Observation{
-		{Rule: -1, Reason: core.ReasonSkipped, Allowed: true},
-		{Rule: -1, Reason: core.ReasonNoRule, Allowed: true},
-		{Rule: 0, Reason: core.ReasonBadRequest},
-		{Rule: -1, Reason: core.ReasonFailed, Degraded: true},
-		{Rule: -1, Reason: core.ReasonOverLimit},
-		{Allowed: true, DryRun: true, Reason: core.ReasonOverLimit},
+	for i, row := range []struct {
+		d    core.Decision
+		rule int
+	}{
+		{core.Decision{Reason: core.ReasonSkipped, Allowed: true}, -1},
+		{core.Decision{Reason: core.ReasonNoRule, Allowed: true}, -1},
+		{core.Decision{Reason: core.ReasonBadRequest}, 0},
+		{core.Decision{Reason: core.ReasonFailed, Degraded: true}, -1},
+		{core.Decision{Reason: core.ReasonOverLimit}, -1},
+		{core.Decision{Reason: core.ReasonOverLimit, Allowed: true, DryRun: true}, 0},
 	} {
 		for range i + 1 {
-			f.Decided(t.Context(), o)
+			f.Decided(t.Context(), row.d, row.rule, 0)
 		}
 	}
 	got := counts.Read()[0]
@@ -149,7 +152,6 @@ func TestCountsAllocateNothing(t *testing.T) {
 type told struct {
 	name string
 	all  *[]string
-	keys bool
 	none bool
 }
 
@@ -159,38 +161,30 @@ func (o told) Observe(string, []core.Rule) core.ObserverFuncs {
 	}
 	say := func(text string) { *o.all = append(*o.all, o.name+" "+text) }
 	return core.ObserverFuncs{
-		Keys:     o.keys,
-		Decided:  func(_ context.Context, seen core.Observation) { say("decided " + seen.Key + seen.Extra) },
+		Decided:  func(_ context.Context, d core.Decision, rule, limit int) { say(fmt.Sprint("decided ", d.Cost, rule, limit)) },
 		Stored:   func(_ context.Context, operation string, _ time.Duration, _ error) { say(operation) },
 		Queued:   func(_ context.Context, rule int, change int64) { say(fmt.Sprint("queued ", rule, change)) },
 		Reported: func(_ context.Context, event string) { say(event) },
 	}
 }
 
-// An observer gets the keys that it asks for. What a program changes in the observers that it
-// has joined is its own.
+// What a program changes in the observers that it has joined is its own.
 func TestJoin(t *testing.T) {
-	for _, keys := range []bool{false, true} {
-		var all []string
-		mine := []core.Observer{nil, told{name: "a", all: &all, keys: keys}, told{none: true}, told{name: "b", all: &all}}
-		j := observe.Join(mine...)
-		mine[1] = nil
-		f := j.Observe("l", nil)
-		if v := reflect.ValueOf(f); f.Keys != keys || v.NumField() != 5 {
-			t.Errorf("Keys %v, and %d fields: Join must join all of them", f.Keys, v.NumField())
-		}
-		o := core.Observation{}
-		if keys {
-			o.Key, o.Extra = "k", "e"
-		}
-		f.Decided(t.Context(), o)
-		f.Stored(t.Context(), "take", 0, nil)
-		f.Reported(t.Context(), "event")
-		f.Queued(t.Context(), 3, -1)
-		want := "a decided " + o.Key + o.Extra + ", b decided , a take, b take, a event, b event, a queued 3 -1, b queued 3 -1"
-		if got := strings.Join(all, ", "); got != want {
-			t.Errorf("told %q, want %q", got, want)
-		}
+	var all []string
+	mine := []core.Observer{nil, told{name: "a", all: &all}, told{none: true}, told{name: "b", all: &all}}
+	j := observe.Join(mine...)
+	mine[1] = nil
+	f := j.Observe("l", nil)
+	if n := reflect.TypeOf(f).NumField(); n != 4 {
+		t.Errorf("%d fields: Join must join all of them", n)
+	}
+	f.Decided(t.Context(), core.Decision{Cost: 7}, 2, 1)
+	f.Stored(t.Context(), "take", 0, nil)
+	f.Reported(t.Context(), "event")
+	f.Queued(t.Context(), 3, -1)
+	want := "a decided 7 2 1, b decided 7 2 1, a take, b take, a event, b event, a queued 3 -1, b queued 3 -1"
+	if got := strings.Join(all, ", "); got != want {
+		t.Errorf("told %q, want %q", got, want)
 	}
 	if f := observe.Join(nil, told{none: true}).Observe("l", nil); f.Decided != nil || f.Stored != nil || f.Reported != nil || f.Queued != nil {
 		t.Error("nobody is told by somebody")

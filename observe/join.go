@@ -9,8 +9,7 @@ import (
 )
 
 // Join returns an observer that calls each of the observers, in order. Observers that are nil are
-// left out. If one panics, those after it are not called, and the request panics. An observer gets
-// keys only if it has asked for them.
+// left out. If one panics, those after it are not called, and the request panics.
 func Join(observers ...core.Observer) core.Observer {
 	return joined(slices.DeleteFunc(slices.Clone(observers), func(o core.Observer) bool { return o == nil }))
 }
@@ -19,22 +18,17 @@ type joined []core.Observer
 
 // Observe implements [core.Observer]. A function that no observer has stays nil.
 func (j joined) Observe(limiter string, rules []core.Rule) (all core.ObserverFuncs) {
-	var decided []core.ObserverFuncs
+	var decided []func(context.Context, core.Decision, int, int)
 	var queued []func(context.Context, int, int64)
 	var stored []func(context.Context, string, time.Duration, error)
 	var reported []func(context.Context, string)
 	for _, o := range j {
 		f := o.Observe(limiter, rules)
-		all.Keys = all.Keys || f.Keys
 		if f.Decided != nil {
-			decided = append(decided, f)
-			all.Decided = func(ctx context.Context, o core.Observation) {
+			decided = append(decided, f.Decided)
+			all.Decided = func(ctx context.Context, d core.Decision, rule, limit int) {
 				for _, f := range decided {
-					told := o
-					if !f.Keys {
-						told.Key, told.Extra = "", ""
-					}
-					f.Decided(ctx, told)
+					f(ctx, d, rule, limit)
 				}
 			}
 		}

@@ -55,19 +55,16 @@ func (l *limiter) queue(rule string) *queue {
 	return l.queueOf(rule)
 }
 
-// waited counts a request that has waited.
-func (l *limiter) waited(o *core.Observation, rules []core.Rule) {
-	rule, result := "", 0
-	if o.Rule >= 0 {
-		rule = rules[o.Rule].Name
-	}
+// waited counts a request that has waited in the line of a rule.
+func (l *limiter) waited(rule string, d *core.Decision) {
+	result := 0
 	switch {
-	case o.Reason == core.ReasonFailed:
+	case d.Reason == core.ReasonFailed:
 		result = 2
-	case !o.Allowed:
+	case !d.Allowed:
 		result = 1
 	}
-	l.queue(rule).took[result].add(o.Waited)
+	l.queue(rule).took[result].add(d.Waited)
 }
 
 func (q *queue) read() QueueCounts {

@@ -274,8 +274,8 @@ func ExampleWithoutWaiting() {
 type denials struct{ n int }
 
 func (r *denials) Observe(string, []core.Rule) core.ObserverFuncs {
-	return core.ObserverFuncs{Decided: func(_ context.Context, o core.Observation) {
-		if o.Reason == core.ReasonOverLimit {
+	return core.ObserverFuncs{Decided: func(_ context.Context, d core.Decision, _, _ int) {
+		if d.Reason == core.ReasonOverLimit {
 			r.n++
 		}
 	}}

@@ -432,8 +432,8 @@ func TestAWaitChangesWithTheFile(t *testing.T) {
 		}
 		defer set.Close() //nolint:errcheck // the test is over
 		set.Check(get("/"))
-		if d := set.Check(get("/")); !d.Allowed || d.Waited() != 2*time.Second {
-			t.Errorf("%v after %v", d, d.Waited())
+		if d := set.Check(get("/")); !d.Allowed || d.Waited != 2*time.Second {
+			t.Errorf("%v after %v", d, d.Waited)
 		}
 		if got := set.Policies()[0].Wait; got != 9*time.Second {
 			t.Errorf("the policy waits %v", got)
@@ -443,8 +443,8 @@ func TestAWaitChangesWithTheFile(t *testing.T) {
 		}
 		time.Sleep(2 * time.Second)
 		set.Check(get("/"))
-		if d := set.Check(get("/")); d.Allowed || d.Waited() != 0 {
-			t.Errorf("%v after %v", d, d.Waited())
+		if d := set.Check(get("/")); d.Allowed || d.Waited != 0 {
+			t.Errorf("%v after %v", d, d.Waited)
 		}
 	})
 }

@@ -155,8 +155,8 @@ func (o *observer) Observe(limiter string, rules []core.Rule) core.ObserverFuncs
 		names = append(names, r.Name)
 	}
 	o.configurations = append(o.configurations, limiter+": "+strings.Join(names, " "))
-	return core.ObserverFuncs{Decided: func(_ context.Context, seen core.Observation) {
-		o.decided = append(o.decided, rules[seen.Rule].Name+" "+seen.Reason.String())
+	return core.ObserverFuncs{Decided: func(_ context.Context, d core.Decision, rule, _ int) {
+		o.decided = append(o.decided, rules[rule].Name+" "+d.Reason.String())
 	}}
 }
 

@@ -21,7 +21,7 @@ func waiting(t *testing.T, a Adapter) {
 		var waited time.Duration
 		c := direct(t, a.Serve(t, App{Limits: []Limit{{Checker: l, Expose: true}}, Routes: []Route{{Method: http.MethodGet, Pattern: "/", Handler: func(c Context) error {
 			if d, ok := c.Decision(); ok {
-				waited = max(waited, d.Waited())
+				waited = max(waited, d.Waited)
 			}
 			return ok(c)
 		}}}}))

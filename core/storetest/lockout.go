@@ -113,7 +113,7 @@ func (s *suite) lockouts(t *testing.T) {
 	}
 	t.Run("the longest waits", func(t *testing.T) {
 		l := limit
-		l.Lockout = core.Lockout{First: time.Second, Factor: core.MaxLockoutFactor, Max: s.longestWindow(), Decay: time.Hour}
+		l.Lockout = core.Lockout{First: time.Second, Factor: 1000, Max: s.longestWindow(), Decay: time.Hour}
 		clock := NewClock(start())
 		p := &lockoutPlay{one(t, s.new(t, clock.Now), l), clock}
 		for _, want := range []time.Duration{time.Second, 1000 * time.Second, min(1_000_000*time.Second, s.longestWindow()), s.longestWindow(), s.longestWindow()} {

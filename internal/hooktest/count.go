@@ -24,21 +24,21 @@ type Counter struct {
 // Observe implements core.Observer.
 func (c *Counter) Observe(string, []core.Rule) core.ObserverFuncs {
 	return core.ObserverFuncs{
-		Decided: func(_ context.Context, o core.Observation) {
+		Decided: func(_ context.Context, d core.Decision, _, _ int) {
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			n := map[core.Reason]*uint64{
 				core.ReasonWithinLimits: &c.n.Allowed, core.ReasonNoRule: &c.n.Allowed, core.ReasonOverLimit: &c.n.Denied, core.ReasonSkipped: &c.n.Skipped,
 				core.ReasonBadRequest: &c.n.BadRequests, core.ReasonFailed: &c.n.Failed, core.ReasonCanceled: &c.n.Canceled,
-			}[o.Reason]
-			if o.DryRun {
+			}[d.Reason]
+			if d.DryRun {
 				n = &c.n.DryRun
 			}
 			*n++
-			if o.Degraded {
+			if d.Degraded {
 				c.n.Degraded++
 			}
-			if o.Waited > 0 {
+			if d.Waited > 0 {
 				c.n.Waited++
 			}
 		},

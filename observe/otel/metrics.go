@@ -45,18 +45,15 @@ func (m *instruments) histogram(name, text string, bounds []time.Duration) metri
 type histograms struct{ store, queue metric.Float64Histogram }
 
 // waited records how long a request has waited.
-func (h *histograms) waited(ctx context.Context, limiter attribute.KeyValue, rules []core.Rule, o *core.Observation) {
-	rule, result := "", observe.Allowed
-	if o.Rule >= 0 {
-		rule = rules[o.Rule].Name
-	}
+func (h *histograms) waited(ctx context.Context, limiter, rule attribute.KeyValue, d *core.Decision) {
+	result := observe.Allowed
 	switch {
-	case o.Reason == core.ReasonFailed:
+	case d.Reason == core.ReasonFailed:
 		result = observe.Failed
-	case !o.Allowed:
+	case !d.Allowed:
 		result = observe.Denied
 	}
-	h.queue.Record(ctx, o.Waited.Seconds(), metric.WithAttributes(limiter, attribute.String("rule", rule), attribute.String("result", result)))
+	h.queue.Record(ctx, d.Waited.Seconds(), metric.WithAttributes(limiter, rule, attribute.String("result", result)))
 }
 
 // reader exports the counts.

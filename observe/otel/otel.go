@@ -72,13 +72,17 @@ func (o *Observer) Observe(limiter string, rules []core.Rule) core.ObserverFuncs
 	f := o.counts.Observe(limiter, rules)
 	counts := f
 	s, name := &spans{limiter, rules}, attribute.String("limiter", limiter)
-	f.Decided = func(ctx context.Context, seen core.Observation) {
-		counts.Decided(ctx, seen)
-		if seen.Waited > 0 {
-			o.took.waited(ctx, name, rules, &seen)
+	f.Decided = func(ctx context.Context, d core.Decision, rule, limit int) {
+		counts.Decided(ctx, d, rule, limit)
+		if d.Waited > 0 {
+			text := ""
+			if rule >= 0 {
+				text = rules[rule].Name
+			}
+			o.took.waited(ctx, name, attribute.String("rule", text), &d)
 		}
-		if !seen.Allowed || seen.DryRun || seen.Degraded {
-			s.add(ctx, &seen)
+		if !d.Allowed || d.DryRun || d.Degraded {
+			s.add(ctx, &d, rule, limit)
 		}
 	}
 	f.Stored = func(ctx context.Context, operation string, took time.Duration, err error) {

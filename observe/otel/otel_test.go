@@ -65,11 +65,11 @@ func TestMetrics(t *testing.T) {
 	defer otel.SetMeterProvider(noop.NewMeterProvider())
 	o := core.Must(otelobserve.New(otelobserve.Config{}))
 	f := o.Observe("api", rules())
-	f.Decided(t.Context(), core.Observation{Rule: 0, Limit: 1, Reason: core.ReasonOverLimit})
-	f.Decided(t.Context(), core.Observation{Rule: 0, Limit: 1, Allowed: true, Degraded: true})
-	f.Decided(t.Context(), core.Observation{Rule: 1, Allowed: true, Remaining: 9, Capacity: 9, Waited: time.Second})
-	f.Decided(t.Context(), core.Observation{Rule: 1, Reason: core.ReasonOverLimit, Waited: 30 * time.Millisecond})
-	f.Decided(t.Context(), core.Observation{Rule: -1, Reason: core.ReasonFailed, Waited: time.Hour})
+	f.Decided(t.Context(), core.Decision{Reason: core.ReasonOverLimit}, 0, 1)
+	f.Decided(t.Context(), core.Decision{Allowed: true, Degraded: true}, 0, 1)
+	f.Decided(t.Context(), core.Decision{Allowed: true, Remaining: 9, Waited: time.Second}, 1, 0)
+	f.Decided(t.Context(), core.Decision{Reason: core.ReasonOverLimit, Waited: 30 * time.Millisecond}, 1, 0)
+	f.Decided(t.Context(), core.Decision{Reason: core.ReasonFailed, Waited: time.Hour}, -1, 0)
 	f.Queued(t.Context(), 1, 2)
 	f.Stored(t.Context(), "take", 2*time.Millisecond, errors.New("down"))
 	f.Reported(t.Context(), "suspected")
@@ -179,20 +179,24 @@ func TestTheErrorOfTheMeter(t *testing.T) {
 func TestSpanEvents(t *testing.T) {
 	recorder := tracetest.NewSpanRecorder()
 	tracer := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder)).Tracer("test")
-	f := core.Must(otelobserve.New(otelobserve.Config{Metrics: metric.NewMeterProvider()})).Observe("api", rules())
+	observer := core.Must(otelobserve.New(otelobserve.Config{Metrics: metric.NewMeterProvider()}))
+	f := observer.Observe("api", rules())
 	ctx, span := tracer.Start(t.Context(), "request")
-	f.Decided(ctx, core.Observation{Allowed: true, Rule: 0, Cost: 1})
-	f.Decided(t.Context(), core.Observation{Reason: core.ReasonOverLimit, Rule: 0}) // it has no span
-	f.Decided(ctx, core.Observation{Reason: core.ReasonOverLimit, Rule: 0, Limit: 1, Cost: 2, Remaining: 1, RetryAfter: 1500 * time.Millisecond, Key: "eve"})
-	f.Decided(ctx, core.Observation{Reason: core.ReasonFailed, Rule: -1, Err: errors.New("down"), Degraded: true})
-	f.Decided(ctx, core.Observation{Allowed: true, DryRun: true, Reason: core.ReasonOverLimit, RetryAfter: core.Never})
-	f.Decided(ctx, core.Observation{Allowed: true, Degraded: true, Cost: 1})
+	l := core.Must(core.New(core.Config{Observer: observer, Rules: []core.Rule{{Name: "ip", Limits: []core.Limit{{Name: "ip", Window: time.Hour}}}}}))
+	_, _ = l.Take(ctx, 1, core.Hit{Rule: "ip", Key: "eve"})
+	f.Decided(ctx, core.Decision{Allowed: true, Cost: 1}, 0, 0)
+	f.Decided(t.Context(), core.Decision{Reason: core.ReasonOverLimit}, 0, 0) // it has no span
+	f.Decided(ctx, core.Decision{Reason: core.ReasonOverLimit, Cost: 2, Remaining: 1, RetryAfter: 1500 * time.Millisecond}, 0, 1)
+	f.Decided(ctx, core.Decision{Reason: core.ReasonFailed, Err: errors.New("down"), Degraded: true}, -1, 0)
+	f.Decided(ctx, core.Decision{Allowed: true, DryRun: true, Reason: core.ReasonOverLimit, RetryAfter: core.Never}, 0, 0)
+	f.Decided(ctx, core.Decision{Allowed: true, Degraded: true, Cost: 1}, 0, 0)
 	span.End()
 	var got []string
 	for _, e := range recorder.Ended()[0].Events() {
 		got = append(got, e.Name+" "+text(attribute.NewSet(e.Attributes...)))
 	}
 	want := []string{
+		"floodgate.decision allowed=false,cost=1,limit=ip,limiter=default,reason=over limit,remaining=0,rule=ip",
 		"floodgate.decision allowed=false,cost=2,limit=user-1h,limiter=api,reason=over limit,remaining=1,retry_after=1.5,rule=user",
 		"floodgate.decision allowed=false,cost=0,degraded=true,error=down,limiter=api,reason=failed",
 		"floodgate.decision allowed=true,cost=0,dry_run=true,limit=user-1s,limiter=api,reason=over limit,remaining=0,rule=user",
@@ -217,7 +221,7 @@ func TestTheTextOfAnErrorOfASpan(t *testing.T) {
 		tracer := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder)).Tracer("test")
 		o := core.Must(otelobserve.New(otelobserve.Config{Metrics: metric.NewMeterProvider()}))
 		ctx, span := tracer.Start(t.Context(), "request")
-		o.Observe("api", rules()).Decided(ctx, core.Observation{Reason: core.ReasonFailed, Rule: -1, Err: errors.New(text)})
+		o.Observe("api", rules()).Decided(ctx, core.Decision{Reason: core.ReasonFailed, Err: errors.New(text)}, -1, 0)
 		span.End()
 		attrs := attribute.NewSet(recorder.Ended()[0].Events()[0].Attributes...)
 		if got, _ := attrs.Value("error"); got.AsString() != want {

@@ -19,33 +19,33 @@ type spans struct {
 
 // add adds an event to the span of a request that was denied, or would have been, or that
 // was decided on without the shared counters.
-func (s *spans) add(ctx context.Context, o *core.Observation) {
+func (s *spans) add(ctx context.Context, d *core.Decision, rule, limit int) {
 	span := trace.SpanFromContext(ctx)
 	if !span.IsRecording() {
 		return
 	}
 	attrs := []attribute.KeyValue{
 		attribute.String("limiter", s.limiter),
-		attribute.Bool("allowed", o.Allowed),
-		attribute.String("reason", o.Reason.String()),
-		attribute.Int64("cost", o.Cost),
+		attribute.Bool("allowed", d.Allowed),
+		attribute.String("reason", d.Reason.String()),
+		attribute.Int64("cost", d.Cost),
 	}
-	if o.Rule >= 0 {
+	if rule >= 0 {
 		attrs = append(attrs,
-			attribute.String("rule", s.rules[o.Rule].Name),
-			attribute.String("limit", s.rules[o.Rule].Limits[o.Limit].Name),
-			attribute.Int64("remaining", o.Remaining))
+			attribute.String("rule", s.rules[rule].Name),
+			attribute.String("limit", s.rules[rule].Limits[limit].Name),
+			attribute.Int64("remaining", d.Remaining))
 	}
-	if o.RetryAfter > 0 && o.RetryAfter != core.Never {
-		attrs = append(attrs, attribute.Float64("retry_after", o.RetryAfter.Seconds()))
+	if d.RetryAfter > 0 && d.RetryAfter != core.Never {
+		attrs = append(attrs, attribute.Float64("retry_after", d.RetryAfter.Seconds()))
 	}
-	for name, is := range map[string]bool{"dry_run": o.DryRun, "degraded": o.Degraded} {
+	for name, is := range map[string]bool{"dry_run": d.DryRun, "degraded": d.Degraded} {
 		if is {
 			attrs = append(attrs, attribute.Bool(name, true))
 		}
 	}
-	if o.Err != nil {
-		attrs = append(attrs, attribute.String("error", shown(o.Err.Error())))
+	if d.Err != nil {
+		attrs = append(attrs, attribute.String("error", shown(d.Err.Error())))
 	}
 	span.AddEvent("floodgate.decision", trace.WithAttributes(attrs...))
 }

@@ -37,15 +37,15 @@ func TestCollector(t *testing.T) {
 	l.Report(t.Context(), "suspected")
 	l.Report(t.Context(), "locked out")
 	f := c.Observe("tried", rules())
-	f.Decided(t.Context(), core.Observation{Allowed: true, DryRun: true, Reason: core.ReasonOverLimit})
-	f.Decided(t.Context(), core.Observation{Rule: -1, Reason: core.ReasonFailed, Degraded: true})
+	f.Decided(t.Context(), core.Decision{Allowed: true, DryRun: true, Reason: core.ReasonOverLimit}, 0, 0)
+	f.Decided(t.Context(), core.Decision{Reason: core.ReasonFailed, Degraded: true}, -1, 0)
 	f.Stored(t.Context(), "take", 2*time.Millisecond, nil)
 	f.Stored(t.Context(), "take", time.Minute, errors.New("down"))
 	f.Stored(t.Context(), "peek", time.Millisecond, nil)
 	f = c.Observe("export", []core.Rule{{Name: "slots", MaxWait: time.Second, Limits: []core.Limit{{Name: "slots"}}}})
 	f.Queued(t.Context(), 0, 2)
-	f.Decided(t.Context(), core.Observation{Allowed: true, Capacity: 9, Remaining: 9, Waited: 30 * time.Millisecond})
-	f.Decided(t.Context(), core.Observation{Rule: -1, Reason: core.ReasonFailed, Waited: time.Hour})
+	f.Decided(t.Context(), core.Decision{Allowed: true, Remaining: 9, Waited: 30 * time.Millisecond}, 0, 0)
+	f.Decided(t.Context(), core.Decision{Reason: core.ReasonFailed, Waited: time.Hour}, -1, 0)
 	want := requests
 	for _, row := range []string{
 		`api,ip,ip-1h,allowed 2`, `api,ip,ip-1h,denied 3`, `api,,,skipped 0`, `api,,,no_rule 0`, `api,,,bad_request 0`, `api,,,failed 0`, `api,,,canceled 0`, `api,,,denied 0`,

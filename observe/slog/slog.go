@@ -70,26 +70,26 @@ func (o *observer) Observe(name string, rules []core.Rule) core.ObserverFuncs {
 	for _, r := range rules {
 		l.limits = append(l.limits, make([]samples, len(r.Limits)))
 	}
-	return core.ObserverFuncs{Keys: o.Keys, Decided: l.decided}
+	return core.ObserverFuncs{Decided: l.decided}
 }
 
-func (l *limiter) decided(ctx context.Context, o core.Observation) {
-	if o.Allowed && !o.DryRun || o.Reason == core.ReasonCanceled {
+func (l *limiter) decided(ctx context.Context, d core.Decision, rule, limit int) {
+	if d.Allowed && !d.DryRun || d.Reason == core.ReasonCanceled {
 		return
 	}
 	at := &l.none
-	if o.Rule >= 0 {
-		at = &l.limits[o.Rule][o.Limit]
+	if rule >= 0 {
+		at = &l.limits[rule][limit]
 	}
 	result, level := "denied", slog.LevelWarn
-	sample := &at[o.Reason]
+	sample := &at[d.Reason]
 	switch {
-	case o.Reason == core.ReasonFailed:
+	case d.Reason == core.ReasonFailed:
 		result, level = "failed", slog.LevelError
-	case o.DryRun:
+	case d.DryRun:
 		result, level = "dry run", slog.LevelInfo
 		sample = &at[len(at)-1]
-	case o.Reason == core.ReasonBadRequest:
+	case d.Reason == core.ReasonBadRequest:
 		result = "bad request"
 	}
 	leftOut, ok := sample.allow(time.Now(), l.Every)
@@ -101,23 +101,23 @@ func (l *limiter) decided(ctx context.Context, o core.Observation) {
 		log = slog.Default()
 	}
 	attrs := append(make([]slog.Attr, 0, 8), slog.String("limiter", l.name))
-	if o.Rule >= 0 {
-		attrs = append(attrs, slog.String("rule", l.rules[o.Rule].Name), slog.String("limit", l.rules[o.Rule].Limits[o.Limit].Name))
+	if rule >= 0 {
+		attrs = append(attrs, slog.String("rule", l.rules[rule].Name), slog.String("limit", l.rules[rule].Limits[limit].Name))
 	}
 	switch {
-	case o.RetryAfter == core.Never:
+	case d.RetryAfter == core.Never:
 		attrs = append(attrs, slog.String("retry_after", "never"))
-	case o.RetryAfter > 0:
-		attrs = append(attrs, slog.Duration("retry_after", o.RetryAfter))
+	case d.RetryAfter > 0:
+		attrs = append(attrs, slog.Duration("retry_after", d.RetryAfter))
 	}
-	if o.Err != nil {
-		attrs = append(attrs, slog.Any("error", o.Err))
+	if d.Err != nil {
+		attrs = append(attrs, slog.Any("error", d.Err))
 	}
-	if o.Degraded {
+	if d.Degraded {
 		attrs = append(attrs, slog.Bool("degraded", true))
 	}
-	if l.Keys && o.Rule >= 0 {
-		attrs = append(attrs, slog.String("key", o.Key))
+	if l.Keys && rule >= 0 {
+		attrs = append(attrs, slog.String("key", d.Key()))
 	}
 	if leftOut > 0 {
 		attrs = append(attrs, slog.Uint64("left_out", leftOut))

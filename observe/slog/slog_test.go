@@ -37,20 +37,23 @@ func testLines(t *testing.T, every, pause time.Duration) {
 	log, text := log()
 	limits := []core.Limit{{Name: "ip-1s", Quota: 1, Window: time.Second}, {Name: "ip-1h", Quota: 1, Window: time.Hour}}
 	f := core.Must(slogobserve.New(slogobserve.Config{Log: log, Every: every})).Observe("api", []core.Rule{{Name: "ip", Limits: limits}})
-	all := []core.Observation{
-		{Rule: 0, Allowed: true},
-		{Rule: -1, Reason: core.ReasonSkipped, Allowed: true},
-		{Rule: 0, Limit: 1, Reason: core.ReasonOverLimit, RetryAfter: 12 * time.Second, Key: "secret"},
-		{Rule: 0, Limit: 0, Reason: core.ReasonOverLimit, RetryAfter: core.Never, Degraded: true},
-		{Rule: 0, Limit: 0, Reason: core.ReasonOverLimit, DryRun: true, Allowed: true, RetryAfter: 1},
-		{Rule: 0, Limit: 1, Reason: core.ReasonBadRequest, Err: errors.New("two names")},
-		{Rule: -1, Reason: core.ReasonOverLimit},
-		{Rule: -1, Reason: core.ReasonFailed, Err: errors.New("down")},
-		{Rule: -1, Reason: core.ReasonCanceled, Err: context.Canceled},
+	all := []struct {
+		d           core.Decision
+		rule, limit int
+	}{
+		{core.Decision{Allowed: true}, 0, 0},
+		{core.Decision{Reason: core.ReasonSkipped, Allowed: true}, -1, 0},
+		{core.Decision{Reason: core.ReasonOverLimit, RetryAfter: 12 * time.Second}, 0, 1},
+		{core.Decision{Reason: core.ReasonOverLimit, RetryAfter: core.Never, Degraded: true}, 0, 0},
+		{core.Decision{Reason: core.ReasonOverLimit, DryRun: true, Allowed: true, RetryAfter: 1}, 0, 0},
+		{core.Decision{Reason: core.ReasonBadRequest, Err: errors.New("two names")}, 0, 1},
+		{core.Decision{Reason: core.ReasonOverLimit}, -1, 0},
+		{core.Decision{Reason: core.ReasonFailed, Err: errors.New("down")}, -1, 0},
+		{core.Decision{Reason: core.ReasonCanceled, Err: context.Canceled}, -1, 0},
 	}
 	for range 3 {
-		for _, o := range all {
-			f.Decided(t.Context(), o)
+		for _, row := range all {
+			f.Decided(t.Context(), row.d, row.rule, row.limit)
 		}
 	}
 	want := `level=WARN msg="floodgate: denied" limiter=api rule=ip limit=ip-1h retry_after=12s
@@ -65,16 +68,16 @@ level=ERROR msg="floodgate: failed" limiter=api error=down
 	}
 	text.Reset()
 	time.Sleep(pause - 1)
-	f.Decided(t.Context(), all[2])
+	f.Decided(t.Context(), all[2].d, 0, 1)
 	time.Sleep(time.Nanosecond)
-	f.Decided(t.Context(), all[2])
-	f.Decided(t.Context(), all[2])
+	f.Decided(t.Context(), all[2].d, 0, 1)
+	f.Decided(t.Context(), all[2].d, 0, 1)
 	if got := text.String(); got != "level=WARN msg=\"floodgate: denied\" limiter=api rule=ip limit=ip-1h retry_after=12s left_out=3\n" {
 		t.Errorf("later: %q", got)
 	}
 	text.Reset()
 	time.Sleep(pause)
-	f.Decided(t.Context(), all[2])
+	f.Decided(t.Context(), all[2].d, 0, 1)
 	if got := text.String(); !strings.HasSuffix(got, " left_out=1\n") {
 		t.Errorf("still later: %q", got)
 	}
@@ -93,7 +96,7 @@ func TestOneOfManyWritesTheLine(t *testing.T) {
 			all.Go(func() {
 				ready.Done()
 				ready.Wait()
-				f.Decided(t.Context(), core.Observation{Rule: -1, Reason: core.ReasonFailed})
+				f.Decided(t.Context(), core.Decision{Reason: core.ReasonFailed}, -1, 0)
 			})
 		}
 		if all.Wait(); strings.Count(text.String(), "\n") != 1 {
@@ -102,28 +105,20 @@ func TestOneOfManyWritesTheLine(t *testing.T) {
 	}
 }
 
-func TestKeysAreAskedFor(t *testing.T) {
+// A line has the key only if Keys is set, and is one line whatever the key is.
+func TestKeysOfLines(t *testing.T) {
 	for _, keys := range []bool{false, true} {
 		log, text := log()
-		f := core.Must(slogobserve.New(slogobserve.Config{Log: log, Keys: keys})).Observe("api", nil)
-		if f.Keys != keys {
-			t.Errorf("Keys: %t: keys are asked for: %t", keys, f.Keys)
+		l := core.Must(core.New(core.Config{
+			Rules:    []core.Rule{{Limits: []core.Limit{core.PerHour(0)}}},
+			Observer: core.Must(slogobserve.New(slogobserve.Config{Log: log, Keys: keys, Every: time.Hour})),
+		}))
+		for range 3 {
+			l.Allow(t.Context(), core.Hit{Rule: "default", Key: "eve\nlevel=ERROR"})
 		}
-		f.Decided(t.Context(), core.Observation{Rule: -1, Reason: core.ReasonFailed})
-		if got := text.String(); got != "level=ERROR msg=\"floodgate: failed\" limiter=api\n" {
-			t.Errorf("Keys: %t: a line without a rule: %q", keys, got)
+		if got := text.String(); strings.Count(got, "\n") != 1 || strings.Contains(got, `key="eve\nlevel=ERROR"`) != keys {
+			t.Errorf("Keys: %t: %q", keys, got)
 		}
-	}
-	log, text := log()
-	l := core.Must(core.New(core.Config{
-		Rules:    []core.Rule{{Limits: []core.Limit{core.PerHour(0)}}},
-		Observer: core.Must(slogobserve.New(slogobserve.Config{Log: log, Keys: true, Every: time.Hour})),
-	}))
-	for range 3 {
-		l.Allow(t.Context(), core.Hit{Rule: "default", Key: "eve\nlevel=ERROR"})
-	}
-	if got := text.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, `key="eve\nlevel=ERROR"`) {
-		t.Errorf("%q", got)
 	}
 }
 
@@ -145,7 +140,7 @@ func TestLinesGoToTheDefaultLog(t *testing.T) {
 	defer slog.SetDefault(before)
 	log, text := log()
 	slog.SetDefault(slog.New(withCtx{log.Handler()}))
-	f.Decided(context.WithValue(t.Context(), ctxKey{}, 7), core.Observation{Rule: -1, Reason: core.ReasonFailed})
+	f.Decided(context.WithValue(t.Context(), ctxKey{}, 7), core.Decision{Reason: core.ReasonFailed}, -1, 0)
 	if got := text.String(); got != "level=ERROR msg=\"floodgate: failed\" limiter=api trace=7\n" {
 		t.Errorf("%q", got)
 	}

@@ -234,7 +234,7 @@ func (d *duel) advance() {
 	l := d.rules[0][d.r.IntN(2)].Limits[0]
 	steps := []time.Duration{0, 0, time.Microsecond, l.Window / 4, l.Window / 2, l.Window - time.Microsecond, l.Window, l.Window + time.Microsecond, l.Lockout.First, l.Lockout.First + l.Window, l.Lockout.Decay, l.Precision}
 	for _, wait := range d.waits {
-		if wait > 0 && wait < core.MaxRefill {
+		if wait > 0 && wait < 36_500*24*time.Hour {
 			steps = append(steps, wait, wait-time.Microsecond, wait, wait-time.Microsecond)
 		}
 	}

@@ -54,7 +54,7 @@ func NewDenial(d *core.Decision, denial core.Denial) Denial {
 		r.RetryAfter = d.RetryAfter
 	}
 	for s := range d.Limits() {
-		if s.Denied {
+		if !s.Allowed {
 			limit, _, _ := strings.Cut(s.Limit.String(), " (") // without the algorithm
 			r.Violations = append(r.Violations, Violation{
 				Subject: "rule:" + s.Rule, ID: s.Limit.Name, Quota: s.Limit.Quota,

@@ -162,8 +162,8 @@ func panics(t *testing.T, a Adapter) {
 		{core.Rule{Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(0)}}, 4},
 	} {
 		var denied, others atomic.Int64
-		l := hooktest.Limiter(t, core.Config{Rules: []core.Rule{row.rule}, Hooks: panicking, Observer: observeFunc(func(_ context.Context, o core.Observation) {
-			if o.Reason == core.ReasonOverLimit && !o.Allowed {
+		l := hooktest.Limiter(t, core.Config{Rules: []core.Rule{row.rule}, Hooks: panicking, Observer: observeFunc(func(_ context.Context, d core.Decision, _, _ int) {
+			if d.Reason == core.ReasonOverLimit && !d.Allowed {
 				denied.Add(1)
 			} else {
 				others.Add(1)
@@ -178,7 +178,7 @@ func panics(t *testing.T, a Adapter) {
 }
 
 // observeFunc is an observer of decisions.
-type observeFunc func(context.Context, core.Observation)
+type observeFunc func(context.Context, core.Decision, int, int)
 
 func (f observeFunc) Observe(string, []core.Rule) core.ObserverFuncs {
 	return core.ObserverFuncs{Decided: f}

@@ -68,7 +68,7 @@ func report(w http.ResponseWriter, r *http.Request) {
 	}
 	d, _ := httplimit.DecisionFrom(r.Context())
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(Report{d.Waited().Milliseconds(), time.Since(begun).Milliseconds()})
+	_ = json.NewEncoder(w).Encode(Report{d.Waited.Milliseconds(), time.Since(begun).Milliseconds()})
 }
 
 // address returns the address at which this server has got a request.

@@ -109,7 +109,7 @@ func (r *Replay) load() (err error) {
 func (r *Replay) dryRunDenied(_ core.Request, d core.Decision, denial core.Denial) core.Denial {
 	if d.DryRun {
 		for s := range d.Limits() {
-			if name := r.set.PolicyOf(s.Rule); s.Denied && !slices.Contains(r.dry, name) {
+			if name := r.set.PolicyOf(s.Rule); !s.Allowed && !slices.Contains(r.dry, name) {
 				r.dry = append(r.dry, name)
 			}
 		}
