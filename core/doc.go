@@ -51,12 +51,6 @@
 //
 // Without other hits, RetryAfter is exact to the microsecond. Denied requests change nothing.
 //
-// # The code
-//
-// Read the files in this order: limit, config, request and hooks (what a program writes); limiter,
-// check and session (the decision); decision, headers and denial (the result); settle (after the
-// handler); wait; store and memory. A snapshot is one configuration of a limiter.
-//
 // # Stores
 //
 // [Memory] counts in the process. Other stores are in packages below stores.
@@ -65,3 +59,7 @@
 //
 // If a store fails, the decision is not Allowed and has [ReasonFailed], which answers 503.
 package core
+
+// Read the files in this order: limit, config, request and hooks (what a program writes); limiter,
+// check and session (the decision); decision, headers and denial (the result); settle (after the
+// handler); wait; store and memory. A snapshot is one configuration of a limiter.
