@@ -1,13 +1,13 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -53,7 +53,7 @@ func replayCommand() *cobra.Command {
 			}
 			defer func() { err = errors.Join(err, r.Close()) }()
 			for _, name := range args[1:] {
-				if err := replayLog(c.Context(), r, name, c.InOrStdin()); err != nil {
+				if err := replayLog(c, r, name); err != nil {
 					return err
 				}
 			}
@@ -72,15 +72,40 @@ func replayCommand() *cobra.Command {
 	return c
 }
 
-// replayLog replays one log.
-func replayLog(ctx context.Context, r *replay.Replay, name string, in io.Reader) error {
+// replayLog replays one log. On a terminal, a line says how much of a file has been read.
+func replayLog(c *cobra.Command, r *replay.Replay, name string) error {
 	if name == "-" {
-		return r.Run(ctx, "standard input", in)
+		return r.Run(c.Context(), "standard input", c.InOrStdin())
 	}
 	f, err := os.Open(name) //nolint:gosec // the user has named it
 	if err != nil {
 		return err
 	}
 	defer f.Close() //nolint:errcheck // it was read only
-	return r.Run(ctx, name, f)
+	out := c.ErrOrStderr()
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() || !forPeople(out) {
+		return r.Run(c.Context(), name, f)
+	}
+	defer func() { _, _ = io.WriteString(out, "\r\x1b[K") }()
+	return r.Run(c.Context(), name, &progress{file: f, name: report.Escape(name), size: max(1, info.Size()), out: out})
+}
+
+// progress is a file that says, four times a second, how much of it has been read.
+type progress struct {
+	file       io.Reader
+	name       string
+	size, read int64
+	out        io.Writer
+	next       time.Time
+}
+
+func (p *progress) Read(b []byte) (int, error) {
+	n, err := p.file.Read(b)
+	p.read += int64(n)
+	if now := time.Now(); now.After(p.next) {
+		p.next = now.Add(time.Second / 4)
+		_, _ = fmt.Fprintf(p.out, "\r%s: %d %%", p.name, 100*p.read/p.size)
+	}
+	return n, err
 }

@@ -54,6 +54,11 @@ func TestReplay(t *testing.T) {
 	if strings.Contains(out, "alone, with quotas") {
 		t.Error("it sweeps without being asked to")
 	}
+	t.Setenv("CLICOLOR_FORCE", "1")
+	if _, said := expect(t, 0, "", "replay", one, log); said != "\r"+log+": 100 %\r\x1b[K" {
+		t.Errorf("on a terminal, it says %q", said)
+	}
+	t.Setenv("CLICOLOR_FORCE", "")
 	if out, _ := expect(t, 0, "", "replay", one, log, "--sweep"); !strings.Contains(out, "× 10 (30)                      0       0.00 %") {
 		t.Errorf("the sweep:\n%s", out)
 	}
