@@ -148,26 +148,6 @@ func (s *snapshot) find(name string) int {
 	return -1
 }
 
-// do runs an operation of the store and reports it to the observer.
-func (s *snapshot) do(ctx context.Context, op Op, b *Batch) (err error) {
-	b.Op = op
-	if s.memory != nil { // directly: the interface costs a tenth of a decision
-		return s.memory.do(b)
-	}
-	timed := s.observer.Stored != nil
-	var start time.Time
-	if timed {
-		start = time.Now()
-	}
-	if err = s.counters.Do(ctx, b); errors.Is(err, ErrUnsupported) {
-		err = fmt.Errorf("limiter %q: %v: %w", s.name, op, err)
-	}
-	if timed && !canceled(ctx, err) {
-		s.observer.Stored(ctx, op.String(), time.Since(start), err)
-	}
-	return err
-}
-
 // Name returns the limiter's name.
 func (l *Limiter) Name() string { return l.current.Load().name }
 
@@ -326,17 +306,19 @@ func (l *Limiter) act(ctx context.Context, op Op, d time.Duration, hits []Hit) e
 	s := l.current.Load()
 	c := l.session(s)
 	defer l.release(c)
-	if err := c.addHits(0, hits); err != nil || len(c.batch.Items) == 0 {
+	if err := c.addHits(0, hits); err != nil {
 		return err
 	}
 	defer l.lines.freed(s, c.batch.Items)
 	c.batch.For = d
-	return s.do(ctx, op, &c.batch)
+	return c.do(ctx, op)
 }
 
 // ResetAll removes the counters of all keys of all rules, in every process that shares the store.
 // The error wraps [ErrUnsupported] or [ErrDegraded], or it is the store's.
 func (l *Limiter) ResetAll(ctx context.Context) error {
+	c := l.session(l.current.Load())
+	defer l.release(c)
 	defer l.lines.freedAll()
-	return l.current.Load().do(ctx, OpResetAll, new(Batch))
+	return c.do(ctx, OpResetAll)
 }
