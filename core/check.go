@@ -39,11 +39,10 @@ func (l *Limiter) Check(r Request) (d Decision) {
 type asking struct {
 	rules []int // by Config.RulesFor
 	extra string
-	waits bool  // a function wants the body, which cannot be read yet
-	bad   error // the request is at fault: the other keys are charged all the same
-	fault error // something else is wrong: nothing is charged
-	kind  failureKind
-	rule  string // whose function is at fault
+	waits bool   // a function wants the body, which cannot be read yet
+	bad   error  // the request is at fault: the other keys are charged all the same
+	fault error  // something else is wrong: nothing is charged
+	rule  string // whose function has failed; "": a hook
 
 	body bodyProbe
 }
@@ -66,7 +65,11 @@ func (c *session) check(r Request, d *Decision, lines *lines) {
 	}
 	if a.fault != nil {
 		c.fail(r.Context(), d, a.fault)
-		c.failures.report(r.Context(), c.snap, a.kind, "check", a.rule, a.fault)
+		kind := hookFailure
+		if a.rule != "" {
+			kind = ruleFailure
+		}
+		c.failures.report(r.Context(), c.snap, kind, "check", a.rule, a.fault)
 		return
 	}
 	if c.snap.waits {
@@ -110,14 +113,14 @@ func (c *session) gather() {
 	}
 	if !s.plain {
 		extra, err := s.hooks.KeyExtra(r)
-		switch c.note(hookFailure, "", wrap("KeyExtra", err)) {
+		switch c.note("KeyExtra", "", err) {
 		case missing:
 			return
 		case given:
 			a.extra = extra
 		}
 		cost, err := checkedCost(s.hooks.Cost(r))
-		if c.note(hookFailure, "", wrap("Cost", err)) == given {
+		if c.note("Cost", "", err) == given {
 			c.cost = cost
 		}
 	}
@@ -129,13 +132,6 @@ func (c *session) gather() {
 	}
 }
 
-func wrap(what string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: %w", what, err)
-}
-
 // answer is the result of a hook or a function of a rule.
 type answer uint8
 
@@ -145,40 +141,46 @@ const (
 	given
 )
 
-// note sorts the error of a hook or function into the fields of asking.
-func (c *session) note(kind failureKind, rule string, err error) answer {
+// note sorts the error of a hook, or of a function of a rule, into the fields of asking. what
+// names the hook or function.
+func (c *session) note(what, rule string, err error) answer {
 	a := &c.ask
 	switch {
 	case a.body.wanted:
 		a.body.wanted, a.waits = false, true
+		return missing
 	case err == nil:
 		return given
-	case errors.Is(err, ErrBadRequest):
+	case rule != "":
+		what = fmt.Sprintf("%s of rule %q", what, rule)
+	}
+	err = fmt.Errorf("%s: %w", what, err)
+	if errors.Is(err, ErrBadRequest) {
 		if a.bad == nil {
 			a.bad = err
 		}
 		return atFault
-	default:
-		a.fault, a.kind, a.rule = err, kind, rule
 	}
+	a.fault, a.rule = err, rule
 	return missing
 }
 
 // askRules asks which rules are for the request.
 func (c *session) askRules(r Request) []int {
 	a := &c.ask
+	const rulesFor = "choosing the rules (RulesFor)"
 	chosen, err := c.snap.rulesFor(a.rules[:0], r)
 	if errors.Is(err, SkipRule) {
 		chosen, err = chosen[:0], nil
 	}
-	if c.note(hookFailure, "", wrap("choosing the rules (RulesFor)", err)) != given {
+	if c.note(rulesFor, "", err) != given {
 		return nil
 	}
 	a.rules = chosen
 	former := -1
 	for _, i := range chosen {
 		if i <= former || i >= len(c.snap.rules) {
-			c.note(hookFailure, "", fmt.Errorf("choosing the rules (RulesFor): %v: want indexes of the %d rules in ascending order", chosen, len(c.snap.rules)))
+			c.note(rulesFor, "", fmt.Errorf("%v: want indexes of the %d rules in ascending order", chosen, len(c.snap.rules)))
 			return nil
 		}
 		former = i
@@ -207,7 +209,7 @@ func (c *session) askRule(r Request, i int) {
 	cost, said := c.cost, given
 	if rule.Cost != nil {
 		cost, err = checkedCost(rule.Cost(r))
-		if said = c.note(ruleFailure, rule.Name, wrapRule("cost", rule, err)); said == atFault {
+		if said = c.note("cost", rule.Name, err); said == atFault {
 			cost = 1 // a request that is at fault counts too
 		}
 	}
@@ -226,7 +228,7 @@ func (c *session) askRule(r Request, i int) {
 func (c *session) keyless(r Request, rule *compiledRule, err error) {
 	switch {
 	case c.ask.body.wanted || !errors.Is(err, SkipRule):
-		c.note(ruleFailure, rule.Name, wrapRule("key", rule, err))
+		c.note("key", rule.Name, err)
 	case err == SkipRule: //nolint:errorlint // one that wraps it is meant
 		c.skipped(r, rule)
 	}
@@ -258,21 +260,14 @@ func (c *session) askQuotas(r Request, rule *compiledRule) ([]int64, answer) {
 			err = fmt.Errorf("%w: %w", ErrConfig, checkQuota(l, q))
 		}
 		if err != nil {
-			err = fmt.Errorf("quota of rule %q, limit %q: %w", rule.Name, l.Name, err)
+			err = fmt.Errorf("limit %q: %w", l.Name, err)
 		}
-		if said := c.note(ruleFailure, rule.Name, err); said != given {
+		if said := c.note("quota", rule.Name, err); said != given {
 			return nil, said
 		}
 		c.quotas = append(c.quotas, q)
 	}
 	return c.quotas[first:len(c.quotas):len(c.quotas)], given
-}
-
-func wrapRule(what string, rule *compiledRule, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s of rule %q: %w", what, rule.Name, err)
 }
 
 func checkedCost(cost int64, err error) (int64, error) {
