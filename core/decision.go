@@ -39,15 +39,15 @@ type Decision struct {
 	// waited. It is never sent to the client.
 	Err error
 
-	snap  *snapshot    // the configuration that has decided; nil: the zero Decision
-	key   string       // of the deciding limit, as the store gets it: see closeKey
-	at    int64        // the time of the decision on the deciding limit's key
-	rule  int32        // index of the deciding limit's rule, -1 for none
-	limit uint8        // index of the deciding limit in its rule
-	over  bool         // the deciding limit denies the request
-	hits  bool         // it is a decision of Take or Wait, not of Check
-	ended *atomic.Bool // the charge is final; nil: there is no charge
-	rest  *rest        // nil for the common decision, on one limit
+	snap   *snapshot    // the configuration that has decided; nil: the zero Decision
+	key    string       // of the deciding limit, as the store gets it: see closeKey
+	at     int64        // the time of the decision on the deciding limit's key
+	rule   int32        // index of the deciding limit's rule, -1 for none
+	limit  uint8        // index of the deciding limit in its rule
+	over   bool         // the deciding limit denies the request
+	direct bool         // a call has named the hits: it is not of Check
+	ended  *atomic.Bool // the charge is final; nil: there is no charge
+	rest   *rest        // nil for the common decision, on one limit
 }
 
 // rest holds what a decision on one plain limit does not need. Copies of a Decision share it.
@@ -59,8 +59,7 @@ type rest struct {
 	note     any
 	outcome  bool         // Settle has something to do
 	estimate bool         // see Decision.SetCost
-	settled  atomic.Bool  // by Settle
-	said     atomic.Int64 // the cost of SetCost, plus 1; 0: none
+	said     atomic.Int64 // the cost of SetCost, plus 1; 0: none; or settled
 }
 
 // decided is one item of a decision.

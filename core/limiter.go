@@ -170,7 +170,7 @@ type Hit struct {
 //
 // The error is nil if the store decided, even if it denied. Otherwise it wraps ErrUnknownRule,
 // ErrNegativeCost, or ErrConfig for invalid Quotas, or it is the store's. The decision then has
-// ReasonFailed and is not Allowed.
+// ReasonFailed, or ReasonCanceled if ctx was canceled, and is not Allowed.
 //
 // Hits stay charged if ctx ends before the store answers.
 func (l *Limiter) Take(ctx context.Context, cost int64, hits ...Hit) (d Decision, err error) {
@@ -180,7 +180,7 @@ func (l *Limiter) Take(ctx context.Context, cost int64, hits ...Hit) (d Decision
 	return d, err
 }
 
-// takeAll takes for a Wait in turn t; nil: a Take.
+// takeAll charges the hits: in turn t for Wait, at once if t is nil.
 func (c *session) takeAll(ctx context.Context, cost int64, hits []Hit, t *turn, d *Decision) error {
 	err := c.addHits(cost, hits)
 	if err == nil {
@@ -202,9 +202,9 @@ func (c *session) takeAll(ctx context.Context, cost int64, hits []Hit, t *turn, 
 	return nil
 }
 
-// decideHits fills d for a caller without a request, whom a dry run allows everything.
+// decideHits fills d for a call that names hits. A dry run allows what a limit denies.
 func (c *session) decideHits(d *Decision) {
-	d.hits = true
+	d.direct = true
 	c.decide(d)
 	if c.snap.dryRun && d.Reason == ReasonOverLimit {
 		d.Allowed, d.DryRun = true, true

@@ -12,7 +12,7 @@ import (
 )
 
 // session is the working memory of one decision. Sessions are pooled: nothing of one
-// may be kept after end.
+// may be kept after release.
 type session struct {
 	snap    *snapshot
 	batch   Batch
@@ -155,7 +155,7 @@ func (c *session) do(ctx context.Context, op Op) (err error) {
 	return err
 }
 
-// decide fills d from the store's results. d is empty except for d.hits.
+// decide fills d from the store's results. d is empty except for d.direct.
 func (c *session) decide(d *Decision) {
 	d.snap, d.rule, d.Degraded = c.snap, -1, c.batch.Degraded
 	items := c.batch.Items
@@ -225,7 +225,7 @@ func (c *session) charged(d *Decision) {
 		c.unended = make([]atomic.Bool, 64)
 	}
 	d.ended, c.unended = &c.unended[0], c.unended[1:]
-	if d.hits || !c.snap.settles {
+	if d.direct || !c.snap.settles {
 		return
 	}
 	costs, estimate, settles := false, false, false

@@ -18,9 +18,21 @@ func (d Decision) SetCost(cost int64) bool {
 	if !d.Estimated() || cost < 0 || d.ended.Load() {
 		return false
 	}
-	d.rest.said.Store(min(cost, MaxQuota) + 1)
-	return true
+	for {
+		said := d.rest.said.Load()
+		if said == settled {
+			return false
+		}
+		if d.rest.said.CompareAndSwap(said, min(cost, MaxQuota)+1) {
+			return true
+		}
+	}
 }
+
+// settled is rest.said after Settle.
+const settled = -1
+
+func (d *Decision) settled() bool { return d.rest != nil && d.rest.said.Load() == settled }
 
 // Estimated reports whether [Decision.SetCost] can settle the decision.
 func (d Decision) Estimated() bool { return d.rest != nil && d.rest.estimate }
@@ -31,8 +43,8 @@ func (d Decision) Estimated() bool { return d.rest != nil && d.rest.estimate }
 // decision, do nothing.
 //
 // For a decision of Check, a cost of 0 before Settle refunds everything. Another cost changes only
-// rules with a [Rule.Cost]: before Settle as [Decision.SetCost] does, later at once, unless Settle
-// has changed the charge. A stream that outlives its handler calls Adjust.
+// rules with a [Rule.Cost]. Before Settle it acts as [Decision.SetCost]. After Settle it acts at
+// once, unless Settle has changed the charge. A stream that outlives its handler calls Adjust.
 //
 // The error wraps ErrNegativeCost, or it is the store's. If it wraps [ErrNotCharged], Adjust
 // may be called again. Otherwise the difference may have been charged or refunded. The end of
@@ -44,15 +56,15 @@ func (l *Limiter) Adjust(ctx context.Context, d Decision, cost int64) error {
 	if d.ended == nil {
 		return nil
 	}
-	settled := d.rest != nil && d.rest.settled.Load()
-	if !d.hits && !settled && cost > 0 {
-		d.SetCost(cost)
+	if !d.direct && cost > 0 && !d.settled() && (!d.Estimated() || d.SetCost(cost)) {
 		return nil
 	}
 	if !d.ended.CompareAndSwap(false, true) {
 		return nil
 	}
-	part := func(_ int, it decided) bool { return d.hits || !settled || d.snap.rules[it.rule].Cost != nil }
+	part := func(_ int, it decided) bool {
+		return d.direct || !d.settled() || d.snap.rules[it.rule].Cost != nil
+	}
 	err := l.adjust(context.WithoutCancel(ctx), &d, min(cost, MaxQuota), part, false)
 	if errors.Is(err, ErrNotCharged) {
 		d.ended.Store(false)
@@ -96,7 +108,11 @@ func (l *Limiter) change(ctx context.Context, d *Decision, op Op, cost func(i in
 // of the rules whose Clears returns true, and settles the rest to the cost of
 // [Decision.SetCost].
 func (l *Limiter) Settle(r Request, d Decision, o Outcome) {
-	if d.rest == nil || !d.rest.outcome || !d.rest.settled.CompareAndSwap(false, true) {
+	if d.rest == nil || !d.rest.outcome {
+		return
+	}
+	said := d.rest.said.Swap(settled)
+	if said == settled {
 		return
 	}
 	fates := make([]fate, d.items())
@@ -115,8 +131,7 @@ func (l *Limiter) Settle(r Request, d Decision, o Outcome) {
 		// A reset has no cost: 1 selects the item.
 		_, _ = l.change(ctx, &d, OpReset, func(i int, _ decided) int64 { return only(fates[i] == cleared, 1) })
 	}
-	said := d.rest.said.Load() - 1
-	if !clears && !returns && said < 0 {
+	if !clears && !returns && said == 0 {
 		return // Adjust may still change the charge
 	}
 	if !d.ended.CompareAndSwap(false, true) {
@@ -125,9 +140,9 @@ func (l *Limiter) Settle(r Request, d Decision, o Outcome) {
 	if returns {
 		_, _ = l.change(ctx, &d, OpRefund, func(i int, it decided) int64 { return only(fates[i] == returned, it.cost) })
 	}
-	if said >= 0 {
+	if said > 0 {
 		estimated := func(i int, it decided) bool { return fates[i] == kept && d.snap.rules[it.rule].Cost != nil }
-		_ = l.adjust(ctx, &d, said, estimated, o.Panicked)
+		_ = l.adjust(ctx, &d, said-1, estimated, o.Panicked)
 	}
 }
 

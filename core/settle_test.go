@@ -216,6 +216,28 @@ func TestWhichRulesAHandlerSettles(t *testing.T) {
 	}
 }
 
+// A handler's goroutine may outlive it: a cost that comes too late for Settle is not said to count.
+func TestSetCostWhileItIsSettled(t *testing.T) {
+	config := oneRule(core.PerHour(100_000))
+	config.Rules[0].Cost = costs(10)
+	l := newLimiter(t, config, newClock())
+	want := int64(100_000)
+	for range 5000 {
+		d := l.Check(&request{})
+		var said bool
+		var late sync.WaitGroup
+		late.Go(func() { said = d.SetCost(1) })
+		l.Settle(&request{}, d, core.Outcome{Status: 200})
+		late.Wait()
+		if want -= 10; said {
+			want += 9
+		}
+		if got := left(t, l, "r", "k"); got != want || d.SetCost(2) {
+			t.Fatalf("said %t: %d left, want %d", said, got, want)
+		}
+	}
+}
+
 // What Counts and Clears decide comes before the cost.
 func TestSetCostBesideCountsAndClears(t *testing.T) {
 	l := newLimiter(t, core.Config{Rules: []core.Rule{
