@@ -15,7 +15,7 @@ import (
 // allows. The decision is Allowed if the error is nil.
 //
 // In a process, requests of Wait, and those of Check with a MaxWait, are allowed first come, first
-// served, in a line for each key of a rule. Others stand in no line. The first in line asks the
+// served, in a line for each key of a rule. Others do not queue, and may overtake. The first in line asks the
 // store, then again after RetryAfter, and at once if this limiter changes the key's counters
 // otherwise (Adjust, Settle, Grant, Reset, ResetAll, Block). A request with several keys stands in
 // one line at a time: that of the key that denies it longest.
@@ -190,7 +190,7 @@ func (t *turn) longest() (item int, wait time.Duration) {
 }
 
 // stand waits in the line of an item's key until the request is its head and should take. wait is
-// how long the store has denied it, 0 if it was not asked. frees is lines.frees before it was
+// the RetryAfter of the store's denial, 0 if it was not asked. frees is lines.frees before it was
 // asked. If stand returns false, the request is denied.
 func (t *turn) stand(item int, wait time.Duration, frees uint64) bool {
 	if t.me != nil && t.item != item {
@@ -268,9 +268,10 @@ func (t *turn) deny(why error, at place) bool {
 	}
 	wait := t.reckon(at)
 	for i := range t.batch.Items {
-		t.batch.Items[i].Unknown = i != t.item
-		for j := range t.batch.Items[i].Results {
-			t.batch.Items[i].Results[j] = Result{ResetAfter: wait, MoreAfter: wait, RetryAfter: wait}
+		it := &t.batch.Items[i]
+		it.Unknown, it.At = i != t.item, time.Now().UnixMicro()
+		for j := range it.Results {
+			it.Results[j] = Result{ResetAfter: wait, MoreAfter: wait, RetryAfter: wait}
 		}
 	}
 	t.batch.Allowed = false

@@ -193,7 +193,9 @@ func TestAHerdOfWorkersTakesAsOftenAsItIsAllowed(t *testing.T) {
 
 func TestAWaitThatIsTooLongIsDeniedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, c := newLimiter(t, patient(2500*time.Millisecond, fixed(10, time.Second)), nil), newCrowd()
+		config, c := patient(2500*time.Millisecond, fixed(10, time.Second)), newCrowd()
+		config.Headers = core.HeadersXEpoch
+		l := newLimiter(t, config, nil)
 		for i := range 35 {
 			c.come(i, func() (core.Decision, error) { return l.Check(&request{}), nil })
 		}
@@ -202,6 +204,10 @@ func TestAWaitThatIsTooLongIsDeniedAtOnce(t *testing.T) {
 			d, done := c.of(i)
 			if !done || d.Allowed || d.Reason != core.ReasonOverLimit || d.Waited != 0 || d.RetryAfter != 3*time.Second {
 				t.Fatalf("request %d: %t, %v", i, done, d)
+			}
+			want := core.Header{Name: "X-Ratelimit-Reset", Value: strconv.FormatInt(time.Now().Unix()+3, 10)}
+			if lines := d.AppendHeaders(nil); !slices.Contains(lines, want) {
+				t.Errorf("%v, want %v", lines, want)
 			}
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 2900*time.Millisecond)
