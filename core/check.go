@@ -10,10 +10,10 @@ import (
 	"github.com/floodgate-go/floodgate/internal/requestlog"
 )
 
-// Check implements [Checker]. It calls ShouldLimit, then KeyExtra, Cost and the rules' key
-// functions. If one of them reads the body, Check first peeks at the keys known so far. If they
-// deny the request, the body is not read, unless the request may wait. Otherwise all of them are
-// called again. One take then charges all counters.
+// Check implements [Checker]. It calls ShouldLimit, then RulesFor, KeyExtra, Cost and the functions
+// of the rules. If one of the latter reads the body, Check first peeks at the keys known so far. If
+// they deny the request, the body is not read, unless the request may wait. Otherwise all but
+// ShouldLimit are called again. One take then charges all counters.
 func (l *Limiter) Check(r Request) (d Decision) {
 	s := l.current.Load()
 	limited := s.hooks.ShouldLimit(r)
@@ -37,12 +37,12 @@ func (l *Limiter) Check(r Request) (d Decision) {
 
 // asking holds the answers of hooks and rules about a request.
 type asking struct {
-	rules []int // by Config.RulesFor
-	extra string
-	waits bool   // a function wants the body, which cannot be read yet
-	bad   error  // the request is at fault: the other keys are charged all the same
-	fault error  // something else is wrong: nothing is charged
-	rule  string // whose function has failed; "": a hook
+	rules     []int // by Config.RulesFor
+	extra     string
+	wantsBody bool   // a function wants the body, which cannot be read yet
+	bad       error  // the request is at fault: the other keys are charged all the same
+	fault     error  // something else is wrong: nothing is charged
+	rule      string // whose function has failed; "": a hook
 
 	body bodyProbe
 }
@@ -52,7 +52,7 @@ func (c *session) check(r Request, d *Decision, lines *lines) {
 	a := &c.ask
 	a.body = bodyProbe{Request: r, snap: c.snap}
 	c.gather()
-	if a.waits && a.fault == nil {
+	if a.wantsBody && a.fault == nil {
 		if len(c.batch.Items) > 0 {
 			if err := c.do(r.Context(), OpPeek); err != nil || !c.batch.Allowed && !c.mayWait() {
 				c.conclude(r, d, err)
@@ -104,10 +104,10 @@ func (c *session) conclude(r Request, d *Decision, err error) {
 func (c *session) gather() {
 	s, a := c.snap, &c.ask
 	r := Request(&a.body)
-	a.waits, a.bad, a.fault, a.extra, c.cost = false, nil, nil, "", 1
+	a.wantsBody, a.bad, a.fault, a.extra, c.cost = false, nil, nil, "", 1
 	rules := s.all
 	if s.rulesFor != nil {
-		if rules = c.askRules(r); a.waits || a.bad != nil || a.fault != nil {
+		if rules = c.askRules(r); a.wantsBody || a.bad != nil || a.fault != nil {
 			return
 		}
 	}
@@ -147,7 +147,7 @@ func (c *session) note(what, rule string, err error) answer {
 	a := &c.ask
 	switch {
 	case a.body.wanted:
-		a.body.wanted, a.waits = false, true
+		a.body.wanted, a.wantsBody = false, true
 		return missing
 	case err == nil:
 		return given

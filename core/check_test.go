@@ -210,6 +210,8 @@ func TestDryRun(t *testing.T) {
 		l := newLimiter(t, core.Config{DryRun: true, Rules: []core.Rule{{Key: key, Limits: []core.Limit{core.PerMinute(1)}}}}, nil)
 		if d := l.Check(&request{}); !d.Allowed || !d.DryRun || d.Err == nil {
 			t.Errorf("%s denies in a dry run: %v", name, d)
+		} else if den := d.Denial(&request{}); den.Status != 429 || !strings.Contains(string(den.Body), `"status":429`) {
+			t.Errorf("a handler that denies it all the same: %d %s", den.Status, den.Body)
 		}
 	}
 	// A bad request that is let through counts by its outcome.

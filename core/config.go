@@ -108,12 +108,12 @@ func (c Config) compile() (*snapshot, error) {
 		errs = append(errs, &fieldError{field, fmt.Sprintf(format, args...)})
 	}
 	s := &snapshot{name: c.Name, hooks: c.Hooks, rulesFor: c.RulesFor, log: c.Log, dryRun: c.DryRun, denyUnreadable: c.DenyUnreadable}
-	if err := checkStore(c.Store); err != nil {
-		errs = append(errs, err)
+	if isNil(c.Store) {
+		bad("Store", "%T: is nil: must be a store, or leave Store out", c.Store)
 	} else if c.Name == "" && c.Store != nil && c.Store.Guarantees().Shared {
 		bad("Name", "\"\": a shared store needs a name, such as \"api\": limiters of one name count together in all programs that use the store (%T)", c.Store)
 	}
-	if c.Observer != nil && isNil(reflect.ValueOf(c.Observer)) {
+	if isNil(c.Observer) {
 		bad("Observer", "%T: is nil: must be an observer, or leave Observer out", c.Observer)
 	}
 	if s.name == "" {
@@ -126,7 +126,7 @@ func (c Config) compile() (*snapshot, error) {
 		s.hooks = DefaultHooks{}
 	}
 	_, s.plain = s.hooks.(DefaultHooks)
-	if isNil(reflect.ValueOf(s.hooks)) {
+	if isNil(s.hooks) {
 		bad("Hooks", "%T: is nil: must be hooks, or leave Hooks out", s.hooks)
 	}
 	if err := c.Headers.check(); err != nil {
@@ -268,6 +268,17 @@ func eachError(err error, f func(error) error) error {
 		errs = append(errs, eachError(one, f))
 	}
 	return errors.Join(errs...)
+}
+
+// isNil reports whether an interface holds a nil pointer, map, slice, function or channel.
+func isNil(x any) bool {
+	v := reflect.ValueOf(x)
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Map, reflect.Slice, reflect.Func, reflect.Chan:
+		return v.IsNil()
+	default:
+		return false
+	}
 }
 
 // nameLimits returns the rule's limits with their names and the defaults of their lockouts.

@@ -24,7 +24,7 @@ type Decision struct {
 	Reason Reason
 	// Remaining is the number of hits left now, 0 or more.
 	Remaining int64
-	// Cost is the number of hits requested: in the deciding rule, if rules have their own Cost.
+	// Cost is what the request costs, in the deciding rule.
 	Cost int64
 	// ResetAfter is the time until the whole quota is left.
 	ResetAfter time.Duration

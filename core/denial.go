@@ -56,8 +56,8 @@ const (
 // appendProblem appends the standard body. Names of limits need no escaping, because New checks
 // them.
 func (d *Decision) appendProblem(b []byte) []byte {
-	switch d.Reason {
-	case ReasonBadRequest:
+	switch d.denialStatus() {
+	case statusBadRequest:
 		b = append(b, badRequestHead...)
 		if e := (*BadRequestError)(nil); errors.As(d.Err, &e) {
 			b = appendJSONText(b, e.Detail)
@@ -65,7 +65,7 @@ func (d *Decision) appendProblem(b []byte) []byte {
 			b = append(b, "The request cannot be understood."...)
 		}
 		return append(b, `"}`...)
-	case ReasonFailed, ReasonCanceled:
+	case statusServiceUnavailable:
 		b = append(b, failedHead...)
 		return append(b, `The request cannot be processed right now. Try again later."}`...)
 	}

@@ -196,7 +196,7 @@ func (d *Decision) policyField() string {
 func (d *Decision) eachRuleOnce() bool {
 	rules := len(d.snap.rules)
 	switch {
-	case d.rest == nil:
+	case d.single():
 		return rules == 1
 	case d.snap.mixed || d.rest.quotas != nil || d.items() != rules || rules > 64:
 		return false

@@ -64,20 +64,26 @@ func New(c Config) (*Limiter, error) {
 	l.sessions.New = func() any {
 		return &session{failures: &l.failures}
 	}
-	s.observedBy(c.Observer)
 	counters, err := l.store.Open(s.name, s.storeRules())
 	if err != nil {
 		return nil, err
 	}
-	s.countIn(counters)
-	l.current.Store(s)
+	l.use(s, counters, c.Observer)
 	return l, nil
 }
 
-// countIn makes the configuration count in c.
-func (s *snapshot) countIn(c Counters) {
+// use puts a configuration in force.
+func (l *Limiter) use(s *snapshot, c Counters, o Observer) {
 	s.counters = c
 	s.memory, _ = c.(*memoryCounters)
+	if o != nil { // last, so that no observer hears of rules that do not come into force
+		rules := make([]Rule, len(s.rules))
+		for i := range s.rules {
+			rules[i] = s.rules[i].Rule
+		}
+		s.observer = o.Observe(s.name, rules)
+	}
+	l.current.Store(s)
 }
 
 // Must returns v, or panics if err is not nil, as template.Must does.
@@ -112,10 +118,7 @@ func (l *Limiter) Reconfigure(c Config) error {
 	if err != nil {
 		return err
 	}
-	s.countIn(counters)
-	// Last, so that no observer hears of rules that do not come into force.
-	s.observedBy(c.Observer)
-	l.current.Store(s)
+	l.use(s, counters, c.Observer)
 	return nil
 }
 
@@ -227,12 +230,15 @@ func (l *Limiter) Peek(ctx context.Context, cost int64, hits ...Hit) (d Decision
 	return l.look(ctx, OpPeek, cost, cost, hits)
 }
 
-// look does an operation with hits that charges nothing, for a decision on a cost.
-func (l *Limiter) look(ctx context.Context, op Op, hitsOf, cost int64, hits []Hit) (d Decision, err error) {
+// look runs OpPeek or OpGrant and returns the decision on cost. n is the cost of the items.
+func (l *Limiter) look(ctx context.Context, op Op, n, cost int64, hits []Hit) (d Decision, err error) {
 	s := l.current.Load()
 	c := l.session(s)
 	defer l.release(c)
-	if err = c.addHits(hitsOf, hits); err == nil {
+	if err = c.addHits(n, hits); err == nil && op == OpGrant {
+		err = c.grantable()
+	}
+	if err == nil {
 		err = c.do(ctx, op)
 	}
 	if err != nil {
@@ -253,36 +259,31 @@ func (l *Limiter) look(ctx context.Context, op Op, hitsOf, cost int64, hits []Hi
 // Grant gives n hits back, 1 to MaxQuota, to every counter named: see [OpGrant]. A key never has
 // more left than its quota or burst, and a blocked key stays blocked.
 //
-// The decision is that of a Peek with cost 0 afterwards. The error wraps ErrConfig if n is out
-// of range or a rule has a limit with a [Lockout], ErrUnknownRule, [ErrUnsupported] or
-// [ErrDegraded], or it is the store's: then the hits may have been granted, unless it wraps
-// [ErrNotCharged]. The end of ctx does not stop a grant.
+// The decision is that of a Peek with cost 0 afterwards. Observers do not see it. The error wraps
+// ErrConfig if n is out of range or a rule has a limit with a [Lockout], ErrUnknownRule,
+// [ErrUnsupported] or [ErrDegraded], or it is the store's: then the hits may have been granted,
+// unless it wraps [ErrNotCharged]. The end of ctx does not stop a grant.
 func (l *Limiter) Grant(ctx context.Context, n int64, hits ...Hit) (d Decision, err error) {
-	s := l.current.Load()
 	if n < 1 || n > MaxQuota {
-		err = fmt.Errorf("%w: limiter %q: granting %d hits: must be from 1 to %d", ErrConfig, s.name, n, int64(MaxQuota))
-	}
-	for i := range hits {
-		if rule := s.find(hits[i].Rule); rule >= 0 && err == nil {
-			err = s.grantable(&s.rules[rule])
-		}
-	}
-	if err != nil {
-		d = Decision{Reason: ReasonFailed, Err: err, snap: s, rule: -1}
-		return d, err
+		err = fmt.Errorf("%w: limiter %q: granting %d hits: must be from 1 to %d", ErrConfig, l.Name(), n, int64(MaxQuota))
+		return Decision{Reason: ReasonFailed, Err: err, snap: l.current.Load(), rule: -1}, err
 	}
 	return l.look(context.WithoutCancel(ctx), OpGrant, n, 0, hits)
 }
 
-// grantable returns an error if no hits can be granted to the keys of a rule.
-func (s *snapshot) grantable(r *compiledRule) error {
-	if i := slices.IndexFunc(r.Limits, func(l Limit) bool { return l.Lockout != (Lockout{}) }); i >= 0 {
-		return fmt.Errorf("%w: limiter %q, rule %q, limit %q: granting hits: it has a Lockout: Reset ends its wait", ErrConfig, s.name, r.Name, r.Limits[i].Name)
+// grantable returns an error if no hits can be granted to one of the items.
+func (c *session) grantable() error {
+	for i := range c.batch.Items {
+		r := &c.snap.rules[c.batch.Items[i].Rule]
+		if i := slices.IndexFunc(r.Limits, func(l Limit) bool { return !l.Lockout.none() }); i >= 0 {
+			return fmt.Errorf("%w: limiter %q, rule %q, limit %q: granting hits: it has a Lockout: Reset ends its wait", ErrConfig, c.snap.name, r.Name, r.Limits[i].Name)
+		}
 	}
 	return nil
 }
 
-// Block denies the counters named for d, 0 to MaxWindow, in every process that shares the store.
+// Block denies the counters named for d, 0 to MaxWindow, rounded up to a microsecond, in every
+// process that shares the store.
 // Until then no hits are left, and RetryAfter is at least the rest of d. A d of 0 or a Reset ends
 // the block. A [Memory] with MaxKeys blocks drops the one that ends first.
 //
@@ -292,7 +293,7 @@ func (l *Limiter) Block(ctx context.Context, d time.Duration, hits ...Hit) error
 	if d < 0 || d > MaxWindow {
 		return fmt.Errorf("%w: limiter %q: blocking for %v: must be from 0 to 366 days", ErrConfig, l.Name(), d)
 	}
-	return l.act(ctx, OpBlock, d, hits)
+	return l.act(ctx, OpBlock, (d + time.Microsecond - 1).Truncate(time.Microsecond), hits)
 }
 
 // Reset removes the counters named. The error wraps ErrUnknownRule or [ErrDegraded], or it is the

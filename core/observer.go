@@ -10,7 +10,7 @@ import (
 type Observer interface {
 	// Observe returns the functions that a limiter calls. New and Reconfigure call it,
 	// concurrently for different limiters. rules have all names filled in and must not be
-	// changed. New may still fail afterwards; Reconfigure cannot.
+	// changed. They come into force when it returns.
 	Observe(limiter string, rules []Rule) ObserverFuncs
 }
 
@@ -19,7 +19,7 @@ type Observer interface {
 // The limiter calls them concurrently, while a request waits and no lock is held: leave slow work
 // to another goroutine. If a function panics, the request panics.
 type ObserverFuncs struct {
-	// Decided is called for each decision, except Peeks. ctx is the request's context, which
+	// Decided is called for each decision, except those of Peek and Grant. ctx is the request's context, which
 	// may have ended. rule is the index of the deciding rule in the rules of Observe, and limit
 	// that of the limit in the rule: -1 and 0 if no limit applied.
 	Decided func(ctx context.Context, d Decision, rule, limit int)
@@ -32,18 +32,6 @@ type ObserverFuncs struct {
 	// Reported is called for events of a [Checker] around the limiter, such as "failed" of a login
 	// guard.
 	Reported func(ctx context.Context, event string)
-}
-
-// observedBy makes the snapshot call the functions of an observer, which may be nil.
-func (s *snapshot) observedBy(o Observer) {
-	if o == nil {
-		return
-	}
-	rules := make([]Rule, len(s.rules))
-	for i := range s.rules {
-		rules[i] = s.rules[i].Rule
-	}
-	s.observer = o.Observe(s.name, rules)
 }
 
 // Report tells the observer of an event of a [Checker] around the limiter. event must be a

@@ -105,6 +105,18 @@ func TestABlockShorterThanTheWindow(t *testing.T) {
 	}
 }
 
+// A block denies every quota, for a microsecond at least.
+func TestABlockOfAnUnlimitedKey(t *testing.T) {
+	l := newLimiter(t, oneRule(core.PerHour(5)), newClock())
+	k := core.Hit{Rule: "r", Key: "k", Quotas: []int64{core.Unlimited}}
+	if err := l.Block(t.Context(), 1, k); err != nil {
+		t.Fatal(err)
+	}
+	if d, err := l.Take(t.Context(), 1, k); err != nil || d.Allowed || d.Remaining != 0 || d.MoreAfter != time.Microsecond || d.RetryAfter != time.Microsecond {
+		t.Errorf("%v, %v: more in %v", d, err, d.MoreAfter)
+	}
+}
+
 func TestWhatCannotBeBlocked(t *testing.T) {
 	l := newLimiter(t, oneRule(core.PerMinute(5)), newClock())
 	k := core.Hit{Rule: "r", Key: "k"}

@@ -273,12 +273,12 @@ func (c *session) remember(d *Decision, decides int) {
 			m.quotas = c.snap.appendQuotas(m.quotas, item)
 		}
 	}
-	if q := m.quotas; q != nil && q[m.deciding] == Unlimited {
-		d.Remaining, d.MoreAfter = Unlimited, 0
-	}
 	for i, q := range m.quotas {
-		if q == Unlimited {
-			m.results[i].Remaining, m.results[i].MoreAfter = Unlimited, 0
+		if r := &m.results[i]; q == Unlimited && r.Allowed { // it denies if the key is blocked
+			r.Remaining, r.MoreAfter = Unlimited, 0
+			if i == m.deciding {
+				d.Remaining, d.MoreAfter = Unlimited, 0
+			}
 		}
 	}
 }
@@ -307,15 +307,6 @@ func (c *session) fail(ctx context.Context, d *Decision, err error) {
 	}
 }
 
-// addDecided adds an item of a decision again.
-func (c *session) addDecided(it decided, cost int64, quotas []int64) *Item {
-	from := len(c.keys)
-	c.keys = append(c.keys, it.key...)
-	item := c.addItem(int(it.rule), from, cost, quotas)
-	item.At = it.at
-	return item
-}
-
 // canceled reports whether an error means only that the client has gone.
 func canceled(ctx context.Context, err error) bool {
 	return errors.Is(ctx.Err(), context.Canceled) && (errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(ctx)))
@@ -324,7 +315,7 @@ func canceled(ctx context.Context, err error) bool {
 // recall adds those items of a decision for which cost returns more than 0, with that
 // cost, as they were when they were charged. i is the item's index in the decision.
 func (c *session) recall(d *Decision, cost func(i int, it decided) int64) {
-	from := 0
+	from := 0 // the item's first limit
 	for i := range d.items() {
 		it := d.item(i)
 		n := len(c.snap.rules[it.rule].Limits)
@@ -333,7 +324,10 @@ func (c *session) recall(d *Decision, cost func(i int, it decided) int64) {
 			if d.rest != nil && d.rest.quotas != nil {
 				quotas = d.rest.quotas[from : from+n]
 			}
-			item := c.addDecided(it, part, quotas)
+			start := len(c.keys)
+			c.keys = append(c.keys, it.key...)
+			item := c.addItem(int(it.rule), start, part, quotas)
+			item.At = it.at
 			for j := range n {
 				item.Results[j] = d.resultAt(from + j)
 			}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
-	"reflect"
 	"time"
 
 	"github.com/floodgate-go/floodgate/internal/meter"
@@ -227,21 +226,4 @@ type Result struct {
 	ResetAfter time.Duration
 	MoreAfter  time.Duration
 	RetryAfter time.Duration
-}
-
-// checkStore returns an error that wraps [ErrConfig] if s holds nil.
-func checkStore(s Store) error {
-	if s != nil && isNil(reflect.ValueOf(s)) {
-		return fmt.Errorf("%w: Store: %T: is nil: must be a store, or leave Store out", ErrConfig, s)
-	}
-	return nil
-}
-
-func isNil(v reflect.Value) bool {
-	switch v.Kind() {
-	case reflect.Pointer, reflect.Interface, reflect.Map, reflect.Slice, reflect.Func, reflect.Chan:
-		return v.IsNil()
-	default:
-		return false
-	}
 }
