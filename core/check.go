@@ -234,7 +234,8 @@ func (c *session) keyless(r Request, rule *compiledRule, err error) {
 	}
 }
 
-// keylessRequests is the number of first requests that a rule must skip before the log warns.
+// keylessRequests is how often a rule must skip before the log warns. A request whose body is read
+// counts twice.
 const keylessRequests = 100
 
 // skipped logs once that the first requests of a rule have had no key: such a rule limits nobody.
@@ -243,7 +244,7 @@ func (c *session) skipped(r Request, rule *compiledRule) {
 	if rule.keyless.Load() >= keylessRequests || rule.keyless.Add(1) != keylessRequests {
 		return
 	}
-	c.snap.logger().LogAttrs(r.Context(), slog.LevelWarn, "floodgate: a rule limits nobody: its key function has returned no key for its first 100 requests. "+
+	c.snap.logger().LogAttrs(r.Context(), slog.LevelWarn, "floodgate: a rule limits nobody: its key function has returned no key for its first requests. "+
 		"If a middleware such as the authentication sets the key, mount the limiter inside that middleware", slog.String("rule", rule.Name))
 }
 

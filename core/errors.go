@@ -5,7 +5,7 @@ import "errors"
 // Errors of this package are wrapped: compare with [errors.Is].
 var (
 	// SkipRule is the error of a KeyFunc whose rule does not apply to the request. The log warns
-	// once if a rule skips its first hundred requests; wrap SkipRule to avoid that.
+	// once if a rule skips its first requests; wrap SkipRule to avoid that.
 	SkipRule = errors.New("floodgate: the rule does not apply to this request") //nolint:staticcheck // named as fs.SkipDir is: an answer, not a failure
 
 	// ErrBadRequest is the error of a KeyFunc or hook that finds the request at fault: the answer
