@@ -55,7 +55,7 @@ func ExampleStore_Increment() {
 	// 35 <nil>
 }
 
-// Two processes exchange when Sync is called, and not before.
+// Two processes exchange the keys that they use when Sync is called, and not before.
 func ExampleStore_Sync() {
 	backend := newShared() // in place of redisbackend.New(client) or pgbackend.New(pool)
 	ctx := context.Background()
@@ -65,11 +65,14 @@ func ExampleStore_Sync() {
 		defer stores[i].Close(ctx) //nolint:errcheck // nothing is left to push
 	}
 	_, _ = stores[0].Increment(ctx, "alice", 24*time.Hour, 3)
+	fmt.Println(stores[1].Rate(ctx, "alice", 24*time.Hour, 0))
 	for _, s := range stores {
 		if err := s.Sync(ctx); err != nil {
 			fmt.Println(err)
 		}
 	}
 	fmt.Println(stores[1].Rate(ctx, "alice", 24*time.Hour, 0))
-	// Output: 3 <nil>
+	// Output:
+	// 0 <nil>
+	// 3 <nil>
 }

@@ -16,11 +16,11 @@ type exchange struct {
 	pending  []chunk // not answered yet, in the order of their sequences
 }
 
-// chunk is the differences of a batch, with the ids of the entries that they are of.
+// chunk is the differences of a batch, with the entries that they are of.
 type chunk struct {
 	sequence uint64
 	diffs    []Diff
-	ids      []uint64
+	entries  []*entry
 }
 
 // run exchanges every interval. The next exchange is due an interval after the
@@ -32,9 +32,7 @@ func (s *Store) run(first time.Duration) {
 		select {
 		case <-timer.C:
 			timer.Reset(s.config.Interval)
-			if s.exchangeAll(s.ctx) == nil {
-				_ = s.fetch(s.ctx, false) // what could not be asked for before
-			}
+			_ = s.exchangeAll(s.ctx) // has logged the error
 			s.fetched.forget(s.now())
 		case <-s.ctx.Done():
 			return
@@ -53,7 +51,7 @@ func (s *Store) exchangeAll(ctx context.Context) error {
 	}
 	err := s.pushPending(ctx)
 	if err == nil {
-		s.collect(false) // again, because the answer to a second try may be one of before the first
+		s.collect() // again, because the answer to a second try may be one of before the first
 		err = s.pushPending(ctx)
 	}
 	s.report(ctx, err)
@@ -73,16 +71,12 @@ func (s *Store) report(ctx context.Context, err error) {
 	}
 }
 
-// collect moves the differences of all marked entries to chunks that are pending. In the
-// end, those of 0 are left out.
-func (s *Store) collect(end bool) {
+// collect moves the differences of all marked entries to chunks that are pending.
+func (s *Store) collect() {
 	x, now := &s.exchange, s.now()
 	room := 0 // in the last chunk
 	add := func(e *entry, start int64) {
 		slot := e.at(start)
-		if end && slot.diff == 0 {
-			return
-		}
 		if room == 0 {
 			x.sequence++
 			x.pending = append(x.pending, chunk{sequence: x.sequence})
@@ -90,16 +84,15 @@ func (s *Store) collect(end bool) {
 		}
 		room--
 		c := &x.pending[len(x.pending)-1]
-		c.diffs, c.ids = append(c.diffs, e.diff(start)), append(c.ids, e.id)
+		c.diffs, c.entries = append(c.diffs, e.diff(start)), append(c.entries, e)
 		slot.known, slot.diff = slot.known+slot.diff, 0
 	}
 	for i := range s.table.shards {
 		sh := &s.table.shards[i]
 		sh.mu.Lock()
-		for j := len(sh.marked) - 1; j >= 0; j-- {
-			e := sh.find(sh.marked[j])
-			if e.rounds--; e.rounds <= 0 {
-				sh.unmark(e)
+		for e := range sh.marked {
+			if e.rounds--; e.rounds == 0 {
+				delete(sh.marked, e)
 			}
 			if now >= e.start+3*e.stored.window {
 				continue // means nothing any more
@@ -124,13 +117,13 @@ func (s *Store) pushPending(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		for i, id := range c.ids {
+		for i, e := range c.entries {
 			if c.diffs[i].Diff != 0 {
 				s.stats.pushed.Add(1)
 			}
-			sh := s.table.shard(id)
+			sh := s.table.shard(e.id)
 			sh.mu.Lock()
-			if slot := sh.find(id).at(c.diffs[i].Start.UnixMicro()); slot != nil { // else it means nothing any more
+			if slot := e.at(c.diffs[i].Start.UnixMicro()); slot != nil { // else it means nothing any more
 				slot.known = totals[i]
 			}
 			sh.mu.Unlock()
@@ -155,10 +148,9 @@ func (s *Store) pushDiffs(ctx context.Context, sequence uint64, diffs []Diff) ([
 	return totals, nil
 }
 
-// Sync exchanges now: it pushes what this process has counted, fetches the
-// totals of its keys, and reads the counters of the namespace again, as many as
-// Config.MaxKeys and Timeout allow. The error is the backend's, or ctx's. With an Interval of 0 or below there is nothing to
-// exchange, and Sync returns nil.
+// Sync exchanges now: it pushes what this process has counted, and receives the totals of the
+// keys that were used lately. The error is the backend's, or ctx's. With an Interval of 0 or below
+// there is nothing to exchange, and Sync returns nil.
 func (s *Store) Sync(ctx context.Context) error {
 	if s.config.Interval <= 0 && !s.closed.Load() {
 		return nil
@@ -167,9 +159,6 @@ func (s *Store) Sync(ctx context.Context) error {
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
 	err := s.exchangeAll(ctx)
-	if err == nil {
-		err = s.fetch(ctx, true)
-	}
 	if s.closed.Load() {
 		return errClosed
 	}
@@ -190,7 +179,7 @@ func (s *Store) Close(ctx context.Context) error {
 		return nil
 	}
 	s.exchange.turn <- struct{}{}
-	s.collect(true)
+	s.collect()
 	err := s.pushPending(ctx)
 	for try := 1; err != nil && try < 3; try++ { // one lost answer must not lose the remaining batches
 		select {

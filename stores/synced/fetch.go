@@ -3,7 +3,6 @@ package synced
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,11 +11,9 @@ import (
 // fetched has the counters that were fetched from the backend, so that the first decision
 // on a key knows what other processes have counted.
 type fetched struct {
-	counts sync.Map     // counterID → int64, until its key is used
-	until  atomic.Int64 // when all of them mean nothing any more
-
-	turn    chan struct{}          // held by the fetch that runs
-	windows map[time.Duration]bool // true: their counters have been asked for; guarded by Store.mu
+	windows sync.Map     // those whose counters have been asked for
+	counts  sync.Map     // counterID → int64, until its key is used
+	until   atomic.Int64 // when all of them mean nothing any more
 }
 
 // counterID names a counter of the backend.
@@ -25,34 +22,31 @@ type counterID struct {
 	start int64
 }
 
-// fetch reads the counters of the namespace that have not been asked for, or all. It takes at
-// most Config.Timeout, and keeps what it has read until then. While the backend does not
-// answer, it asks for nothing.
-func (s *Store) fetch(ctx context.Context, all bool) error {
+// fetch reads the counters of the rules' windows that have not been asked for. It takes at most
+// Config.Timeout, and keeps what it has read until then. While the backend does not answer, it
+// asks for nothing.
+func (s *Store) fetch(rules []rule) {
 	if s.config.Interval <= 0 || s.failing.Load() {
-		return nil
+		return
 	}
-	f := &s.fetched
-	f.turn <- struct{}{}
-	defer func() { <-f.turn }()
-	now := s.now()
+	f, now := &s.fetched, s.now()
 	var windows []time.Duration
-	s.mu.Lock()
-	for w, known := range f.windows {
-		if !known || all {
-			f.windows[w], windows = true, append(windows, w)
-			f.until.Store(max(f.until.Load(), now+2*w.Microseconds()))
+	for _, r := range rules {
+		for _, l := range r.Limits {
+			if _, asked := f.windows.LoadOrStore(l.Window, true); !asked {
+				windows = append(windows, l.Window)
+				f.until.Store(max(f.until.Load(), now+2*l.Window.Microseconds()))
+			}
 		}
 	}
-	s.mu.Unlock()
 	if len(windows) == 0 {
-		return nil
+		return
 	}
-	limited, cancel := context.WithTimeout(ctx, s.config.Timeout)
+	ctx, cancel := context.WithTimeout(s.ctx, s.config.Timeout)
 	defer cancel()
 	read := 0
 	var err error
-	for c, failed := range s.backend.Counters(limited, s.config.Namespace, windows, time.UnixMicro(now)) {
+	for c, failed := range s.backend.Counters(ctx, s.config.Namespace, windows, time.UnixMicro(now)) {
 		if err = failed; err == nil && read == s.config.MaxKeys {
 			err = errors.New("more counters are stored than MaxKeys")
 		}
@@ -64,20 +58,19 @@ func (s *Store) fetch(ctx context.Context, all bool) error {
 	}
 	if err != nil && read == 0 {
 		s.stats.failed.Add(1)
-		s.report(ctx, err)
-		return fmt.Errorf("synced: %w", err)
+		s.report(s.ctx, err)
+		return
 	}
 	if err != nil {
 		s.config.Log.Warn("not all shared counters could be fetched; the rest are known after the first exchange of their keys", "namespace", s.config.Namespace, "fetched", read, "error", err)
 	}
 	s.stats.exchanges.Add(1)
-	return nil
 }
 
 // tell gives an entry the counts that were fetched for it.
 func (f *fetched) tell(e *entry) {
 	for _, start := range [2]int64{e.start, e.start - e.stored.window} {
-		if count, ok := f.counts.LoadAndDelete(counterID{*e.stored, start}); ok {
+		if count, ok := f.counts.LoadAndDelete(counterID{e.stored, start}); ok {
 			slot := e.at(start)
 			slot.known = max(slot.known, count.(int64))
 		}

@@ -30,9 +30,9 @@ func (c *counters) places(places []place, items []core.Item) []place {
 }
 
 // newEntry returns a counter of the window of now for a place.
-func (c *counters) newEntry(p *place, now int64) entry {
+func (c *counters) newEntry(p *place, now int64) *entry {
 	key := c.rules[p.item.Rule].StoredKey(c.limiter, p.item.Key) + p.limit.suffix
-	return entry{id: p.id, start: p.limit.windows.Start(now), stored: &stored{key, p.limit.windows.Window()}}
+	return &entry{id: p.id, start: p.limit.windows.Start(now), stored: stored{key, p.limit.windows.Window()}}
 }
 
 // local does an operation with the counters of this process.
@@ -76,15 +76,13 @@ func (c *counters) lock(places []place, now int64, charge bool) error {
 	}
 	for i := range places {
 		p := &places[i]
-		if s := c.table.shard(p.id); s.find(p.id) == nil && (charge || s.used < c.table.most) {
-			c.table.insert(s, c.newEntry(p, now), now, places)
-		}
-	}
-	for i := range places { // again, because insertions move entries
-		p := &places[i]
 		s := c.table.shard(p.id)
-		if p.entry = s.find(p.id); p.entry == nil {
-			continue
+		if p.entry = s.entries[p.id]; p.entry == nil {
+			if !charge && len(s.entries) >= c.table.most {
+				continue
+			}
+			p.entry = c.newEntry(p, now)
+			c.stats.lost.Add(uint64(c.table.insert(s, p.entry, now, places))) //nolint:gosec // not negative
 		}
 		if now < p.entry.start || now >= p.entry.start+p.limit.windows.Window() {
 			p.entry.roll(p.limit.windows.Start(now))

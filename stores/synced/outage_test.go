@@ -84,29 +84,6 @@ func TestALaterPushThatFails(t *testing.T) {
 	}
 }
 
-// Sync reads all counters again, also if the fetch before has failed a moment ago. If its own fetch fails, so does
-// Sync.
-func TestASyncThatCannotFetch(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		down := true
-		backend := &scripted{shared: newShared(), counters: func(context.Context) error {
-			if down {
-				return errDown
-			}
-			return nil
-		}}
-		s := newStore(t, backend, synced.Config{Interval: day, Windows: []time.Duration{day}, Log: quiet})
-		synctest.Wait()
-		if err := s.Sync(t.Context()); !errors.Is(err, errDown) {
-			t.Errorf("no counter can be read: got %v, want %v", err, errDown)
-		}
-		down = false
-		if err := s.Sync(t.Context()); err != nil {
-			t.Errorf("all counters can be read: %v", err)
-		}
-	})
-}
-
 // logged is a log that several goroutines write.
 type logged struct {
 	mu   sync.Mutex

@@ -3,6 +3,7 @@ package synced
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
@@ -35,15 +36,15 @@ func (s *Store) Rate(ctx context.Context, key string, window time.Duration, diff
 
 // rate adds value hits and returns the rate after diff more.
 func (s *Store) rate(ctx context.Context, key string, window time.Duration, value, diff int64) (float64, error) {
-	c := s.rates[window]
+	c, rule := s.rates, slices.Index(s.config.Windows, window)
 	switch {
-	case c == nil:
+	case rule < 0:
 		return 0, fmt.Errorf("%w: window: %v: is not in Config.Windows", core.ErrConfig, window)
 	case s.closed.Load():
 		return 0, errClosed
 	}
 	var err error
-	now, items := s.now(), []core.Item{{Key: []byte(key)}}
+	now, items := s.now(), []core.Item{{Rule: rule, Key: []byte(key)}}
 	var places []place
 	switch {
 	case s.config.Interval != 0:

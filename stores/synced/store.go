@@ -30,14 +30,8 @@ type Store struct {
 	ctx    context.Context // ends when Close is called
 	cancel context.CancelFunc
 
-	made  time.Time
-	epoch atomic.Int64 // of made, by the wall clock when it was last read
-	again atomic.Int64 // when to read it again, in microseconds after made
-
-	opened  sync.Map // names of limiters
-	mu      sync.Mutex
-	numbers map[string]uint64           // of limits, by what tells their counters apart
-	rates   map[time.Duration]*counters // of Increment and Rate
+	opened sync.Map  // names of limiters
+	rates  *counters // of Increment and Rate: a rule for each of Config.Windows
 }
 
 var _ core.Store = (*Store)(nil)
@@ -66,36 +60,28 @@ func New(backend Backend, c Config) (*Store, error) {
 		backend:  backend,
 		config:   c,
 		node:     rand.Text(),
-		made:     time.Now(),
+		table:    newTable(c.MaxKeys),
 		exchange: exchange{turn: make(chan struct{}, 1)},
-		fetched:  fetched{turn: make(chan struct{}, 1), windows: map[time.Duration]bool{}},
-		numbers:  map[string]uint64{},
-		rates:    map[time.Duration]*counters{},
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	s.table = newTable(c.MaxKeys, &s.stats.lost)
+	var rules []core.StoreRule
 	for _, w := range c.Windows {
-		c, _ := (&counters{Store: s, limiter: "-increment"}).Reopen([]core.StoreRule{{Name: "-", Limits: []core.Limit{{Quota: core.MaxQuota, Window: w, Aligned: true}}}})
-		s.rates[w] = c.(*counters)
+		rules = append(rules, core.StoreRule{Name: "-", Limits: []core.Limit{{Quota: core.MaxQuota, Window: w, Aligned: true}}})
 	}
+	rates, _ := (&counters{Store: s, limiter: "-increment"}).Reopen(rules) // check has checked the windows
+	s.rates = rates.(*counters)
 	if c.Interval > 0 {
 		go s.run(mathrand.N(c.Interval))
 	}
 	return s, nil
 }
 
-// now returns the time in microseconds since the Unix epoch. It reads the wall clock once
-// a second, and in between the monotonic clock, which takes half the time.
+// now returns the time in microseconds since the Unix epoch.
 func (s *Store) now() int64 {
 	if s.config.Clock != nil {
 		return s.config.Clock().UnixMicro()
 	}
-	since := time.Since(s.made).Microseconds()
-	if since >= s.again.Load() {
-		s.epoch.Store(time.Now().UnixMicro() - since)
-		s.again.Store(since + 1e6)
-	}
-	return s.epoch.Load() + since
+	return time.Now().UnixMicro()
 }
 
 // Stats are the counts of a Store since it was made.
@@ -109,7 +95,7 @@ type Stats struct {
 
 // Stats returns the counts since the store was made.
 func (s *Store) Stats() Stats {
-	return Stats{int(s.table.used.Load()), s.stats.exchanges.Load(), s.stats.failed.Load(), s.stats.pushed.Load(), s.stats.lost.Load()}
+	return Stats{s.table.keys(), s.stats.exchanges.Load(), s.stats.failed.Load(), s.stats.pushed.Load(), s.stats.lost.Load()}
 }
 
 // Config returns New's configuration with its defaults filled in.
@@ -184,26 +170,12 @@ func (c *counters) Reopen(rules []core.StoreRule) (core.Counters, error) {
 				suffix = ":f"
 			}
 			id := fmt.Sprintf("%s %s %v%s", c.limiter, r.Name, l.Window, suffix)
-			all.limits = append(all.limits, limit{c.need(id, l.Window), suffix, windows, l.Quota})
+			all.limits = append(all.limits, limit{c.table.number(id), suffix, windows, l.Quota})
 		}
 		next.rules = append(next.rules, all)
 	}
-	_ = c.fetch(c.ctx, false) // has logged the error
+	c.fetch(next.rules)
 	return next, nil
-}
-
-// need returns the number of a limit's counters in the table, and has those in the backend
-// fetched, if they have not been.
-func (s *Store) need(limit string, window time.Duration) uint64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.numbers[limit] == 0 {
-		s.numbers[limit] = uint64(len(s.numbers) + 1)
-	}
-	if _, known := s.fetched.windows[window]; !known {
-		s.fetched.windows[window] = false
-	}
-	return s.numbers[limit]
 }
 
 // Do implements [core.Counters]. Unless Interval is 0, all operations but OpReset

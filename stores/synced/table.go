@@ -2,10 +2,8 @@ package synced
 
 import (
 	"hash/maphash"
-	"math/bits"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -18,16 +16,15 @@ type slot struct {
 func (s *slot) count() int64 { return max(0, s.known+s.diff) }
 
 // entry is the counter of one key of one limit, in the window that it was last
-// used in and the one before. It is a cache line.
+// used in and the one before.
 type entry struct {
-	id       uint64 // 0: a free place of the table
-	start    int64  // of the current window
+	id       uint64
+	start    int64 // of the current window
 	current  slot
 	previous slot
-	stored   *stored
-	marked   uint32 // its place in the shard's list of marked entries, from 1; 0: it is not exchanged
-	rounds   int8   // so many exchanges more
-	stale    bool   // it has not been exchanged since it was marked
+	stored   stored
+	rounds   int8 // exchanges that it still takes part in
+	stale    bool // it has not been exchanged since it was marked
 }
 
 // stored tells an entry's counters in the backend apart from others.
@@ -76,73 +73,17 @@ func (e *entry) expired(now int64) bool {
 
 const shardCount = 64
 
-// shard is a part of the table: a hash table with linear probing. Pointers to entries are
-// valid while it is locked and no entry is inserted.
+// shard is a part of the table. Entries are used only while it is locked.
 type shard struct {
 	mu      sync.Mutex
-	entries []entry
-	used    int
-	hand    int      // where the last insertion has looked for an entry to evict
-	marked  []uint64 // ids of those that are exchanged
-	_       [64]byte // keeps shards out of each other's cache lines
+	entries map[uint64]*entry
+	marked  map[*entry]struct{} // those that are exchanged
+	_       [64]byte            // keeps shards out of each other's cache lines
 }
 
-func (s *shard) home(id uint64) int {
-	i, _ := bits.Mul64(id, uint64(len(s.entries)))
-	return int(i) //nolint:gosec // below len
-}
-
-func (s *shard) next(i int) int {
-	if i++; i < len(s.entries) {
-		return i
-	}
-	return 0
-}
-
-// find returns an entry, nil if there is none.
-func (s *shard) find(id uint64) *entry {
-	if s.used == 0 {
-		return nil
-	}
-	for i := s.home(id); s.entries[i].id != 0; i = s.next(i) {
-		if s.entries[i].id == id {
-			return &s.entries[i]
-		}
-	}
-	return nil
-}
-
-// add adds an entry that is not in the table.
-func (s *shard) add(e entry) {
-	if 4*(s.used+1) > 3*len(s.entries) {
-		old := s.entries
-		s.entries, s.used = make([]entry, max(8, len(old)+len(old)/2)), 0
-		for i := range old {
-			if old[i].id != 0 {
-				s.add(old[i])
-			}
-		}
-	}
-	i := s.home(e.id)
-	for s.entries[i].id != 0 {
-		i = s.next(i)
-	}
-	s.entries[i] = e
-	s.used++
-}
-
-// remove removes the entry at a place. It moves others forward, so that no search for them
-// ends at the free place.
-func (s *shard) remove(i int) {
-	s.unmark(&s.entries[i])
-	for j := s.next(i); s.entries[j].id != 0; j = s.next(j) {
-		if n := len(s.entries); (j-s.home(s.entries[j].id)+n)%n >= (j-i+n)%n { // its search passes i
-			s.entries[i] = s.entries[j]
-			i = j
-		}
-	}
-	s.entries[i] = entry{}
-	s.used--
+func (s *shard) remove(e *entry) {
+	delete(s.entries, e.id)
+	delete(s.marked, e)
 }
 
 // markedFor is how many exchanges an entry takes part in after its last use.
@@ -151,73 +92,74 @@ const markedFor = 3
 // mark notes that an entry has been used, and is to be exchanged. It reports whether the
 // entry was not exchanged before.
 func (s *shard) mark(e *entry) bool {
-	e.rounds = markedFor
-	if e.marked != 0 {
-		return false
+	first := e.rounds == 0
+	if e.rounds = markedFor; first {
+		s.marked[e], e.stale = struct{}{}, true
 	}
-	s.marked = append(s.marked, e.id)
-	e.marked, e.stale = uint32(len(s.marked)), true //nolint:gosec // at most MaxKeys
-	return true
-}
-
-// unmark notes that an entry is not to be exchanged. The last marked one takes its place.
-func (s *shard) unmark(e *entry) {
-	if e.marked == 0 {
-		return
-	}
-	last := len(s.marked) - 1
-	s.marked[e.marked-1] = s.marked[last]
-	s.find(s.marked[last]).marked = e.marked
-	s.marked, e.marked = s.marked[:last], 0
+	return first
 }
 
 type table struct {
 	seed   maphash.Seed
 	shards [shardCount]shard
 	most   int // entries of a shard
-	used   atomic.Int64
-	lost   *atomic.Uint64
 }
 
-func newTable(maxKeys int, lost *atomic.Uint64) *table {
-	return &table{seed: maphash.MakeSeed(), most: max(1, maxKeys/shardCount), lost: lost}
+func newTable(maxKeys int) *table {
+	t := &table{seed: maphash.MakeSeed(), most: max(1, maxKeys/shardCount)}
+	for i := range t.shards {
+		t.shards[i].entries, t.shards[i].marked = map[uint64]*entry{}, map[*entry]struct{}{}
+	}
+	return t
+}
+
+// number returns a number that tells a limit's counters apart from those of others.
+func (t *table) number(limit string) uint64 {
+	return maphash.String(t.seed, limit) * 0x9e3779b97f4a7c15
 }
 
 // id tells the entries apart: it is a hash of the key, and another one for each limit.
-func (t *table) id(limit uint64, key []byte) uint64 {
-	return max(1, maphash.Bytes(t.seed, key)^limit*0x9e3779b97f4a7c15)
-}
+func (t *table) id(number uint64, key []byte) uint64 { return maphash.Bytes(t.seed, key) ^ number }
 
 func (t *table) shard(id uint64) *shard { return &t.shards[id%shardCount] }
 
-// look is how many places an insertion examines.
+// keys returns the number of entries.
+func (t *table) keys() (n int) {
+	for i := range t.shards {
+		s := &t.shards[i]
+		s.mu.Lock()
+		n += len(s.entries)
+		s.mu.Unlock()
+	}
+	return n
+}
+
+// look is how many entries an insertion examines.
 const look = 16
 
-// insert adds an entry. It removes an expired one that it comes across and, if the shard is
-// full, evicts another; none of those in use.
-func (t *table) insert(s *shard, e entry, now int64, inUse []place) {
-	before, least := s.used, -1
-	for range min(look, len(s.entries)) {
-		s.hand = s.next(s.hand)
-		other := &s.entries[s.hand]
-		if other.id == 0 || slices.ContainsFunc(inUse, func(p place) bool { return p.id == other.id }) {
-			continue
-		}
-		if other.expired(now) {
-			s.remove(s.hand)
-			least = -1
+// insert adds an entry. It examines some others, none of those in use: it removes the expired
+// ones and, if the shard is still full, evicts another. It returns how many hits are lost with that.
+func (t *table) insert(s *shard, e *entry, now int64, inUse []place) (lost int64) {
+	examined := 0
+	var least *entry
+	for _, other := range s.entries { // begins at a random one
+		if examined++; examined > look {
 			break
 		}
-		if s.used >= t.most && (least < 0 || other.cheaper(&s.entries[least])) {
-			least = s.hand
+		switch {
+		case slices.ContainsFunc(inUse, func(p place) bool { return p.id == other.id }):
+		case other.expired(now):
+			s.remove(other)
+		case least == nil || other.cheaper(least):
+			least = other
 		}
 	}
-	if least >= 0 {
-		t.lost.Add(uint64(s.entries[least].unsent())) //nolint:gosec // not negative
+	if least != nil && len(s.entries) >= t.most {
+		lost = least.unsent()
 		s.remove(least)
 	}
-	s.add(e)
-	t.used.Add(int64(s.used - before))
+	s.entries[e.id] = e
+	return lost
 }
 
 // cheaper reports whether e is evicted rather than other: it has fewer hits that the backend

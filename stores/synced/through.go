@@ -11,8 +11,7 @@ import (
 func (c *counters) asked(items []core.Item, now int64) []place {
 	places := c.places(nil, items)
 	for i := range places {
-		e := c.newEntry(&places[i], now)
-		places[i].entry = &e
+		places[i].entry = c.newEntry(&places[i], now)
 	}
 	return places
 }
