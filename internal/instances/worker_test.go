@@ -100,11 +100,15 @@ func (w work) open(ctx context.Context) (o opened, err error) {
 		if err != nil {
 			return o, err
 		}
+		backend := pgbackend.New(pool)
+		if err := backend.CreateTables(ctx); err != nil {
+			return o, err
+		}
 		c := synced.Config{Timeout: patience}
 		if w.Kind == "postgres" {
 			c.Interval = 24 * time.Hour // only by Sync
 		}
-		s, err := synced.New(pgbackend.New(pool), c)
+		s, err := synced.New(backend, c)
 		if err != nil {
 			return o, err
 		}

@@ -33,7 +33,9 @@ func (s *Store) run(first time.Duration) {
 		case <-timer.C:
 			timer.Reset(s.config.Interval)
 			_ = s.exchangeAll(s.ctx) // has logged the error
-			s.fetched.forget(s.now())
+			if s.now() >= s.fetched.until.Load() {
+				s.fetched.counts.Clear()
+			}
 		case <-s.ctx.Done():
 			return
 		}
@@ -94,13 +96,13 @@ func (s *Store) collect() {
 			if e.rounds--; e.rounds == 0 {
 				delete(sh.marked, e)
 			}
-			if now >= e.start+3*e.stored.window {
+			if now >= e.start+3*e.window {
 				continue // means nothing any more
 			}
 			add(e, e.start)
 			// Hits of the window before that others push late still count.
 			if e.previous.diff != 0 || e.stale || now-e.start <= 4*s.config.Interval.Microseconds() {
-				add(e, e.start-e.stored.window)
+				add(e, e.start-e.window)
 			}
 			e.stale = false
 		}
@@ -118,9 +120,6 @@ func (s *Store) pushPending(ctx context.Context) error {
 			return err
 		}
 		for i, e := range c.entries {
-			if c.diffs[i].Diff != 0 {
-				s.stats.pushed.Add(1)
-			}
 			sh := s.table.shard(e.id)
 			sh.mu.Lock()
 			if slot := e.at(c.diffs[i].Start.UnixMicro()); slot != nil { // else it means nothing any more

@@ -18,8 +18,8 @@ type fetched struct {
 
 // counterID names a counter of the backend.
 type counterID struct {
-	stored
-	start int64
+	key           string
+	window, start int64
 }
 
 // fetch reads the counters of the rules' windows that have not been asked for. It takes at most
@@ -53,7 +53,7 @@ func (s *Store) fetch(rules []rule) {
 		if err != nil {
 			break
 		}
-		f.counts.Store(counterID{stored{c.Key, c.Window.Microseconds()}, c.Start.UnixMicro()}, c.Count)
+		f.counts.Store(counterID{c.Key, c.Window.Microseconds(), c.Start.UnixMicro()}, c.Count)
 		read++
 	}
 	if err != nil && read == 0 {
@@ -69,17 +69,10 @@ func (s *Store) fetch(rules []rule) {
 
 // tell gives an entry the counts that were fetched for it.
 func (f *fetched) tell(e *entry) {
-	for _, start := range [2]int64{e.start, e.start - e.stored.window} {
-		if count, ok := f.counts.LoadAndDelete(counterID{e.stored, start}); ok {
+	for _, start := range [2]int64{e.start, e.start - e.window} {
+		if count, ok := f.counts.LoadAndDelete(counterID{e.key, e.window, start}); ok {
 			slot := e.at(start)
 			slot.known = max(slot.known, count.(int64))
 		}
-	}
-}
-
-// forget drops all counters if they mean nothing any more.
-func (f *fetched) forget(now int64) {
-	if now >= f.until.Load() {
-		f.counts.Clear()
 	}
 }

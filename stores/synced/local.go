@@ -14,7 +14,7 @@ type place struct {
 	item  *core.Item
 	index int // among the item's results
 	id    uint64
-	entry *entry // nil: the key has no counter
+	entry *entry // in the table, or a new one
 }
 
 // places appends the places of the items.
@@ -32,7 +32,7 @@ func (c *counters) places(places []place, items []core.Item) []place {
 // newEntry returns a counter of the window of now for a place.
 func (c *counters) newEntry(p *place, now int64) *entry {
 	key := c.rules[p.item.Rule].StoredKey(c.limiter, p.item.Key) + p.limit.suffix
-	return &entry{id: p.id, start: p.limit.windows.Start(now), stored: stored{key, p.limit.windows.Window()}}
+	return &entry{id: p.id, start: p.limit.windows.Start(now), key: key, window: p.limit.windows.Window()}
 }
 
 // local does an operation with the counters of this process.
@@ -78,10 +78,10 @@ func (c *counters) lock(places []place, now int64, charge bool) error {
 		p := &places[i]
 		s := c.table.shard(p.id)
 		if p.entry = s.entries[p.id]; p.entry == nil {
+			p.entry = c.newEntry(p, now)
 			if !charge && len(s.entries) >= c.table.most {
 				continue
 			}
-			p.entry = c.newEntry(p, now)
 			c.stats.lost.Add(uint64(c.table.insert(s, p.entry, now, places))) //nolint:gosec // not negative
 		}
 		if now < p.entry.start || now >= p.entry.start+p.limit.windows.Window() {
@@ -132,12 +132,7 @@ func decide(op core.Op, places []place, now int64) bool {
 // judge fills in the limit's result, after the charge if there is one, which is left to
 // the caller. It reports whether the limit allows the operation.
 func (p *place) judge(op core.Op, now int64) bool {
-	var current, previous, start int64
-	if e := p.entry; e != nil {
-		current, previous, start = e.current.count(), e.previous.count(), e.start
-	} else {
-		start = p.limit.windows.Start(now)
-	}
+	current, previous, start := p.entry.current.count(), p.entry.previous.count(), p.entry.start
 	now = max(now, start) // a clock may have been set back
 	r := (*meter.Result)(&p.item.Results[p.index])
 	w, cost := &p.limit.windows, p.item.Cost

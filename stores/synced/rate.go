@@ -43,17 +43,15 @@ func (s *Store) rate(ctx context.Context, key string, window time.Duration, valu
 	case s.closed.Load():
 		return 0, errClosed
 	}
-	var err error
 	now, items := s.now(), []core.Item{{Rule: rule, Key: []byte(key)}}
 	var places []place
+	var err error
 	switch {
 	case s.config.Interval != 0:
 		places = c.places(nil, items)
 		if err = c.lock(places, now, value > 0); err == nil {
 			defer c.unlock(places)
-			if value > 0 {
-				places[0].entry.current.diff += value
-			}
+			places[0].entry.current.diff += value
 		}
 	case value > 0:
 		places = c.asked(items, now)
@@ -66,18 +64,16 @@ func (s *Store) rate(ctx context.Context, key string, window time.Duration, valu
 	if err != nil {
 		return 0, err
 	}
-	var current, previous int64
-	if e := places[0].entry; e != nil {
-		now, current, previous = max(now, e.start), e.current.count(), e.previous.count()
-	}
-	return max(0, float64(current)+float64(diff)) + float64(previous)*places[0].limit.windows.Weight(now), nil
+	e := places[0].entry
+	weight := places[0].limit.windows.Weight(max(now, e.start))
+	return max(0, float64(e.current.count())+float64(diff)) + float64(e.previous.count())*weight, nil
 }
 
 // read reads the totals of an entry's windows.
 func (s *Store) read(ctx context.Context, e *entry) error {
 	ctx, cancel := context.WithTimeout(ctx, s.config.Timeout)
 	defer cancel()
-	for _, start := range [2]int64{e.start, e.start - e.stored.window} {
+	for _, start := range [2]int64{e.start, e.start - e.window} {
 		d := e.diff(start)
 		total, err := s.backend.Window(ctx, s.config.Namespace, d.Key, d.Start, d.Window)
 		if err != nil {

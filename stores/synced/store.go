@@ -24,7 +24,7 @@ type Store struct {
 	exchange exchange
 	fetched  fetched
 	failing  atomic.Bool // the last exchange failed
-	stats    struct{ exchanges, failed, pushed, lost atomic.Uint64 }
+	stats    struct{ exchanges, failed, lost atomic.Uint64 }
 
 	closed atomic.Bool
 	ctx    context.Context // ends when Close is called
@@ -89,17 +89,13 @@ type Stats struct {
 	Keys      int    // counters in the process now
 	Exchanges uint64 // batches that the backend has answered, and fetches
 	Failed    uint64 // batches and fetches that failed
-	Pushed    uint64 // differences other than 0, in answered batches
 	Lost      uint64 // hits that were never pushed: see Config.MaxKeys and Close
 }
 
 // Stats returns the counts since the store was made.
 func (s *Store) Stats() Stats {
-	return Stats{s.table.keys(), s.stats.exchanges.Load(), s.stats.failed.Load(), s.stats.pushed.Load(), s.stats.lost.Load()}
+	return Stats{s.table.keys(), s.stats.exchanges.Load(), s.stats.failed.Load(), s.stats.lost.Load()}
 }
-
-// Config returns New's configuration with its defaults filled in.
-func (s *Store) Config() Config { return s.config }
 
 // ops are the operations that the store knows.
 const ops = core.OpTake | core.OpPeek | core.OpCharge | core.OpRefund | core.OpReset

@@ -22,37 +22,31 @@ type entry struct {
 	start    int64 // of the current window
 	current  slot
 	previous slot
-	stored   stored
+	key      string // of its counters in the backend
+	window   int64
 	rounds   int8 // exchanges that it still takes part in
 	stale    bool // it has not been exchanged since it was marked
-}
-
-// stored tells an entry's counters in the backend apart from others.
-type stored struct {
-	key    string
-	window int64
 }
 
 // roll brings the entry to the window that begins at start, which is another one. If a
 // clock was set back by less than a window, the entry stays.
 func (e *entry) roll(start int64) {
-	if start == e.start-e.stored.window {
+	if start == e.start-e.window {
 		return
 	}
 	e.previous = slot{} // what is older than two lengths, or far ahead, means nothing any more
-	if start == e.start+e.stored.window {
+	if start == e.start+e.window {
 		e.previous = e.current
 	}
 	e.current, e.start = slot{}, start
 }
 
-// at returns the slot of the window that begins at start, nil for others, or if e is nil.
+// at returns the slot of the window that begins at start, nil for others.
 func (e *entry) at(start int64) *slot {
-	switch {
-	case e == nil:
-	case start == e.start:
+	switch start {
+	case e.start:
 		return &e.current
-	case start == e.start-e.stored.window:
+	case e.start - e.window:
 		return &e.previous
 	}
 	return nil
@@ -61,14 +55,14 @@ func (e *entry) at(start int64) *slot {
 // diff returns the difference that is to be pushed of the window that begins at start,
 // which is one of the entry's.
 func (e *entry) diff(start int64) Diff {
-	return Diff{e.stored.key, time.Duration(e.stored.window) * time.Microsecond, time.UnixMicro(start), e.at(start).diff}
+	return Diff{e.key, time.Duration(e.window) * time.Microsecond, time.UnixMicro(start), e.at(start).diff}
 }
 
 // unsent returns how many hits would be lost with the entry.
 func (e *entry) unsent() int64 { return max(0, e.current.diff) + max(0, e.previous.diff) }
 
 func (e *entry) expired(now int64) bool {
-	return now >= e.start+2*e.stored.window && e.unsent() == 0 || now >= e.start+3*e.stored.window
+	return now >= e.start+2*e.window && e.unsent() == 0 || now >= e.start+3*e.window
 }
 
 const shardCount = 64

@@ -24,7 +24,7 @@ func (c *counters) push(ctx context.Context, places []place) error {
 	diffs := make([]Diff, 0, 2*len(places))
 	for i := range places {
 		e := places[i].entry
-		diffs = append(diffs, e.diff(e.start), e.diff(e.start-e.stored.window))
+		diffs = append(diffs, e.diff(e.start), e.diff(e.start-e.window))
 	}
 	// A charge is not lost because the client has hung up.
 	totals, err := c.pushDiffs(context.WithoutCancel(ctx), 0, diffs)
@@ -97,9 +97,7 @@ func (c *counters) reset(ctx context.Context, b *core.Batch) error {
 	}
 	defer c.unlock(places)
 	for i := range places {
-		if e := places[i].entry; e != nil {
-			e.current, e.previous = slot{}, slot{}
-		}
+		places[i].entry.current, places[i].entry.previous = slot{}, slot{}
 	}
 	return nil
 }

@@ -61,7 +61,12 @@ func openBackend(u *url.URL) (backend synced.Backend, login string, closeBackend
 		if err != nil {
 			return nil, "", nil, errors.New("synced: the PostgreSQL URL cannot be read") // the error has the password in it
 		}
-		return pgbackend.New(pool), "memory", func() error { pool.Close(); return nil }, nil
+		backend := pgbackend.New(pool)
+		if err := backend.CreateTables(context.Background()); err != nil {
+			pool.Close()
+			return nil, "", nil, err
+		}
+		return backend, "memory", func() error { pool.Close(); return nil }, nil
 	}
 	if !strings.HasPrefix(u.Scheme, "redis") && u.Scheme != "unix" {
 		return nil, "", nil, fmt.Errorf("scheme %q: want %s", "synced+"+u.Scheme, Stores)

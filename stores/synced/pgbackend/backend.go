@@ -2,18 +2,16 @@
 //
 //	store, err := synced.New(pgbackend.New(pool), synced.Config{Interval: time.Second})
 //
-// The first operation that reaches the server creates two tables if one of them does not exist,
-// floodgate_counters and floodgate_nodes, in the first schema of the connection's search_path:
-// schema.sql has the statements. If both exist, the user needs SELECT, INSERT, UPDATE and DELETE
-// on them and nothing more. If the tables have other columns, operations fail. A batch is
-// one statement, and no statement is prepared: a pooler such as pgbouncer may be in between.
-// The tables show nothing that a client sent. Expired rows are deleted a thousand at a time.
+// The counters are in two tables, floodgate_counters and floodgate_nodes. [Backend.CreateTables]
+// creates them, or schema.sql with your migrations. The user then needs SELECT, INSERT, UPDATE and
+// DELETE on them and nothing more. A batch is one statement, and no statement is prepared: a pooler
+// such as pgbouncer may be in between. The tables show nothing that a client sent. Expired rows are
+// deleted a thousand at a time.
 package pgbackend
 
 import (
 	"context"
 	_ "embed"
-	"errors"
 	"fmt"
 	"iter"
 	"sync/atomic"
@@ -39,7 +37,6 @@ const unprepared = pgx.QueryExecModeExec
 // Its methods may be called concurrently.
 type Backend struct {
 	pool  *pgxpool.Pool
-	made  atomic.Bool  // the tables are there
 	swept atomic.Int64 // when expired rows were last looked for, in microseconds
 }
 
@@ -48,29 +45,14 @@ var _ synced.Backend = (*Backend)(nil)
 // New returns a backend on a pool, whose owner closes it. It does not connect.
 func New(pool *pgxpool.Pool) *Backend { return &Backend{pool: pool} }
 
-// prepare creates the tables and checks them, once. Several calls at the same
-// time do no harm: the server runs them one after the other.
-func (b *Backend) prepare(ctx context.Context) error {
-	if b.made.Load() {
-		return nil
+// CreateTables creates the tables that do not exist, in the first schema of the connection's
+// search_path. Call it before the store counts. Several processes may call it at the same time.
+func (b *Backend) CreateTables(ctx context.Context) error {
+	// CREATE TABLE IF NOT EXISTS fails if two processes run it at once. The statements
+	// are one transaction, because they are sent together.
+	if _, err := b.pool.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtext('floodgate_counters')); `+schema, pgx.QueryExecModeSimpleProtocol); err != nil {
+		return fmt.Errorf("postgres: %w", err)
 	}
-	// CREATE … IF NOT EXISTS needs the permission to create, and a lock, even if there
-	// is nothing to create.
-	var missing bool
-	err := b.pool.QueryRow(ctx, `SELECT to_regclass('floodgate_counters') IS NULL OR to_regclass('floodgate_nodes') IS NULL`, unprepared).Scan(&missing)
-	if err == nil && missing {
-		// CREATE TABLE IF NOT EXISTS fails if two processes run it at once. The statements
-		// are one transaction, because they are sent together.
-		_, err = b.pool.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtext('floodgate_counters')); `+schema, pgx.QueryExecModeSimpleProtocol)
-	}
-	if err == nil {
-		_, err = b.pool.Exec(ctx, `SELECT c.namespace, key, size, start, count, expires, n.namespace, node, sequence, seen
-			FROM floodgate_counters c, floodgate_nodes n LIMIT 0`, unprepared)
-	}
-	if err != nil {
-		return fmt.Errorf("postgres: the tables floodgate_counters and floodgate_nodes: %w", err)
-	}
-	b.made.Store(true)
 	return nil
 }
 
@@ -85,9 +67,6 @@ const (
 
 // PushDiffs implements [synced.Backend] with one statement.
 func (b *Backend) PushDiffs(ctx context.Context, batch synced.Batch) ([]int64, error) {
-	if err := b.prepare(ctx); err != nil {
-		return nil, err
-	}
 	n := len(batch.Diffs)
 	keys, sizes, starts, diffs, expiries := make([]string, n), make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n)
 	for i, d := range batch.Diffs {
@@ -124,22 +103,20 @@ func (b *Backend) Counters(ctx context.Context, namespace string, windows []time
 		sizes[i] = w.Microseconds()
 	}
 	return func(yield func(synced.Counter, error) bool) {
-		if err := b.prepare(ctx); err != nil {
-			yield(synced.Counter{}, err)
-			return
-		}
 		rows, _ := b.pool.Query(ctx, `SELECT key, size, start, greatest(0, count) FROM floodgate_counters
 			WHERE namespace = $1 AND size = ANY($2) AND start <= $3 AND start > $3 - 2 * size`, unprepared, namespace, sizes, at.UnixMicro())
-		var key string
-		var size, start, count int64
-		enough := errors.New("the caller wants no more")
-		_, err := pgx.ForEachRow(rows, []any{&key, &size, &start, &count}, func() error {
-			if !yield(synced.Counter{Key: key, Window: time.Duration(size) * time.Microsecond, Start: time.UnixMicro(start), Count: count}, nil) {
-				return enough
+		defer rows.Close()
+		for rows.Next() {
+			var key string
+			var size, start, count int64
+			if rows.Scan(&key, &size, &start, &count) != nil {
+				break // rows.Err has the error
 			}
-			return nil
-		})
-		if err != nil && !errors.Is(err, enough) { // of the query, too
+			if !yield(synced.Counter{Key: key, Window: time.Duration(size) * time.Microsecond, Start: time.UnixMicro(start), Count: count}, nil) {
+				return
+			}
+		}
+		if err := rows.Err(); err != nil { // of the query, too
 			yield(synced.Counter{}, fmt.Errorf("postgres: %w", err))
 		}
 	}
@@ -147,9 +124,6 @@ func (b *Backend) Counters(ctx context.Context, namespace string, windows []time
 
 // Window implements [synced.Backend].
 func (b *Backend) Window(ctx context.Context, namespace, key string, start time.Time, window time.Duration) (n int64, err error) {
-	if err := b.prepare(ctx); err != nil {
-		return 0, err
-	}
 	err = b.pool.QueryRow(ctx, `SELECT coalesce(max(greatest(0, count)), 0) FROM floodgate_counters WHERE namespace = $1 AND size = $2 AND start = $3 AND key = $4`,
 		unprepared, namespace, window.Microseconds(), start.UnixMicro(), key).Scan(&n)
 	if err != nil {

@@ -32,41 +32,55 @@ func newPool(t testing.TB, url string) *pgxpool.Pool {
 	return pool
 }
 
-// ping asks for a counter that does not exist.
-func ping(ctx context.Context, pool *pgxpool.Pool) error {
-	_, err := pgbackend.New(pool).Window(ctx, "ns", "none", time.UnixMicro(0), time.Second)
-	return err
+// newBackend returns a backend in a server of its own, with its tables.
+func newBackend(t *testing.T) (*pgbackend.Backend, *pgxpool.Pool) {
+	t.Helper()
+	pool := newPool(t, postgrestest.Start(t).URL)
+	b := pgbackend.New(pool)
+	if err := b.CreateTables(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return b, pool
 }
 
 func TestBackend(t *testing.T) {
 	t.Parallel()
-	pool := newPool(t, postgrestest.Start(t).URL)
+	_, pool := newBackend(t)
 	backendtest.Run(t, func(t *testing.T) synced.Backend { return pgbackend.New(pool) })
 }
 
-// Many processes that start at once make the tables once.
-func TestTheTablesAreMadeOnce(t *testing.T) {
+// Many processes that start at once create the tables, and a process that starts later.
+func TestTheTablesAreCreatedOnce(t *testing.T) {
 	t.Parallel()
 	pool := newPool(t, postgrestest.Start(t).URL)
+	b := pgbackend.New(pool)
+	if _, err := b.Window(t.Context(), "ns", "k", time.UnixMicro(0), time.Second); err == nil || !strings.Contains(err.Error(), "floodgate_counters") {
+		t.Errorf("without tables: %v", err)
+	}
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
-			if err := ping(t.Context(), pool); err != nil {
+			if err := pgbackend.New(pool).CreateTables(t.Context()); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	wg.Wait()
-	if _, err := pool.Exec(t.Context(), `ALTER TABLE floodgate_counters DROP COLUMN expires`); err != nil {
+	at := time.Now().Truncate(time.Minute)
+	push := synced.Batch{Namespace: "ns", Node: "n", Sequence: 1, At: at, Diffs: []synced.Diff{{Key: "k", Window: time.Minute, Start: at, Diff: 3}}}
+	if _, err := b.PushDiffs(t.Context(), push); err != nil {
 		t.Fatal(err)
 	}
-	if err := ping(t.Context(), pool); err == nil || !strings.Contains(err.Error(), "floodgate_counters") {
-		t.Errorf("with a table that is not ours: %v", err)
+	if err := b.CreateTables(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if n, err := b.Window(t.Context(), "ns", "k", at, time.Minute); err != nil || n != 3 {
+		t.Errorf("%d, %v", n, err)
 	}
 }
 
 // Tables that a migration has made are used as they are: the user needs no permission to
-// create any, and nobody who is writing holds it up.
+// create any.
 func TestTablesThatAMigrationHasMade(t *testing.T) {
 	t.Parallel()
 	server := postgrestest.Start(t)
@@ -82,14 +96,6 @@ func TestTablesThatAMigrationHasMade(t *testing.T) {
 		if _, err := owner.Exec(t.Context(), statement); err != nil {
 			t.Fatal(err)
 		}
-	}
-	writer, err := owner.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer writer.Rollback(context.Background()) //nolint:errcheck // the test is over
-	if _, err := writer.Exec(t.Context(), `INSERT INTO floodgate_counters VALUES ('other', 'k', 1, 1, 1, 9e18)`); err != nil {
-		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
@@ -108,10 +114,8 @@ func TestTablesThatAMigrationHasMade(t *testing.T) {
 // statement another one.
 func TestNoStatementIsPrepared(t *testing.T) {
 	t.Parallel()
-	config, err := pgxpool.ParseConfig(postgrestest.Start(t).URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, setup := newBackend(t)
+	config := setup.Config()
 	config.MaxConns = 1
 	pool, err := pgxpool.NewWithConfig(t.Context(), config)
 	if err != nil {
@@ -137,10 +141,13 @@ func TestNoStatementIsPrepared(t *testing.T) {
 	}
 }
 
-// A backend fails until the server is there, and then creates the tables.
-func TestTheTablesAreMadeLater(t *testing.T) {
+// A backend fails until the server is there, and then works.
+func TestTheServerComesLater(t *testing.T) {
 	t.Parallel()
 	server := postgrestest.Start(t)
+	if err := pgbackend.New(newPool(t, server.URL)).CreateTables(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	proxy := faultproxy.Start(t, server.Addr)
 	config, err := pgxpool.ParseConfig(strings.Replace(server.URL, server.Addr, proxy.Addr, 1))
 	if err != nil {
@@ -177,8 +184,7 @@ func TestTheTablesAreMadeLater(t *testing.T) {
 // time. A counter expires two lengths after its window has ended, a node a day after its last batch.
 func TestWhenRowsAreDeleted(t *testing.T) {
 	t.Parallel()
-	pool := newPool(t, postgrestest.Start(t).URL)
-	b := pgbackend.New(pool)
+	b, pool := newBackend(t)
 	start := time.Now().Truncate(time.Minute)
 	push := func(node string, at time.Duration, diffs ...synced.Diff) {
 		if _, err := b.PushDiffs(t.Context(), synced.Batch{Namespace: "ns", Node: node, Sequence: uint64(at) + 1, At: start.Add(at), Diffs: diffs}); err != nil {
