@@ -4,10 +4,8 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"net/url"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/floodgate-go/floodgate/core"
@@ -18,7 +16,6 @@ import (
 	redisstore "github.com/floodgate-go/floodgate/stores/redis"
 	"github.com/floodgate-go/floodgate/stores/resilient"
 	"github.com/floodgate-go/floodgate/stores/synced"
-	"github.com/floodgate-go/floodgate/stores/synced/pgbackend"
 	"github.com/floodgate-go/floodgate/stores/synced/redisbackend"
 )
 
@@ -40,18 +37,18 @@ func openStore(m *mistakes, s *file.Store, o *options) opened {
 		return opened{}
 	}
 	if s.Synced != nil {
-		backend, closeBackend, timeout := openBackend(m, s.Synced)
+		client := openRedis(m, s.Synced.Redis)
 		if m.found() {
 			return opened{}
 		}
-		store, err := synced.New(backend, synced.Config{Namespace: "policy", Interval: s.Synced.Interval, Timeout: timeout, Log: o.log})
+		store, err := synced.New(redisbackend.New(client), synced.Config{Namespace: "policy", Interval: s.Synced.Interval, Timeout: s.Synced.Redis.Timeout, Log: o.log})
 		if err != nil {
-			return fail(errors.Join(err, closeBackend()))
+			return fail(errors.Join(err, client.Close()))
 		}
 		return opened{store, nil, func() error {
 			ctx, cancel := context.WithTimeout(context.Background(), closeWithin)
 			defer cancel()
-			return errors.Join(store.Close(ctx), closeBackend())
+			return errors.Join(store.Close(ctx), client.Close())
 		}}
 	}
 	var result opened
@@ -84,19 +81,6 @@ func openStore(m *mistakes, s *file.Store, o *options) opened {
 	return opened{store, result.slots, func() error { return errors.Join(store.Close(), result.close()) }}
 }
 
-// openBackend opens the backend of a synced store; timeout bounds its answers.
-func openBackend(m *mistakes, s *file.Synced) (backend synced.Backend, closeBackend func() error, timeout time.Duration) {
-	if s.Postgres != nil {
-		backend, closeBackend = openPostgres(m, s.Postgres)
-		return backend, closeBackend, s.Postgres.Timeout
-	}
-	client := openRedis(m, s.Redis)
-	if m.found() {
-		return nil, nil, 0
-	}
-	return redisbackend.New(client), client.Close, s.Redis.Timeout
-}
-
 // openRedis returns a client of a Redis server or cluster, unless it adds a mistake.
 func openRedis(m *mistakes, s *file.Redis) redis.UniversalClient {
 	o := redis.UniversalOptions{
@@ -113,29 +97,4 @@ func openRedis(m *mistakes, s *file.Redis) redis.UniversalClient {
 		return redis.NewClusterClient(o.Cluster())
 	}
 	return redis.NewClient(o.Simple())
-}
-
-// openPostgres returns a backend over a pool of connections. It does not connect
-// yet. closeBackend closes the pool.
-func openPostgres(m *mistakes, s *file.Postgres) (backend synced.Backend, closeBackend func() error) {
-	at := url.URL{Scheme: "postgres", User: url.UserPassword(m.secret(s.User), m.secret(s.Password)), Host: s.Address, Path: "/" + s.Database, RawQuery: "sslmode=disable"}
-	if m.found() {
-		return nil, nil
-	}
-	if s.TLS {
-		at.RawQuery = "sslmode=verify-full"
-	}
-	config, err := pgxpool.ParseConfig(at.String())
-	if err != nil {
-		// The error quotes the settings, and with them perhaps the password.
-		err = errors.New("address, user, password or database cannot be used: want host:port with a port from 1 to 65535, and no zero bytes")
-	} else {
-		config.ConnConfig.ConnectTimeout = s.Timeout
-		var pool *pgxpool.Pool
-		if pool, err = pgxpool.NewWithConfig(context.Background(), config); err == nil {
-			return pgbackend.New(pool), func() error { pool.Close(); return nil }
-		}
-	}
-	m.add(s.At(), words.Reason(err), "")
-	return nil, nil
 }

@@ -1,12 +1,10 @@
 package policy_test
 
 import (
-	"context"
 	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http/httptest"
@@ -15,11 +13,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/internal/memcachedtest"
-	"github.com/floodgate-go/floodgate/internal/postgrestest"
 	"github.com/floodgate-go/floodgate/internal/processtest"
 	"github.com/floodgate-go/floodgate/internal/redistest"
 	"github.com/floodgate-go/floodgate/policy"
@@ -109,28 +104,9 @@ func TestPoliciesInASyncedStore(t *testing.T) {
 	processtest.WaitFor(t, "b to hear of it", func() bool { return b.send("GET", "/shared").Code == 429 })
 }
 
-func TestPoliciesInASyncedStoreOnPostgreSQL(t *testing.T) {
-	server := postgrestest.Start(t)
-	conn, err := pgx.Connect(t.Context(), server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(context.Background()) //nolint:errcheck // the server ends with the test
-	if _, err := conn.Exec(t.Context(), `CREATE ROLE "it's \ me" SUPERUSER LOGIN`); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("LIMITS_USER", `it's \ me`)
-	text := "store: {synced: {postgres: {address: \"" + server.Addr + "\", user: {env: LIMITS_USER}, password: \"any ' \\\\\", database: postgres, timeout: 2s}, interval: 10ms}}" + sharedAndLocal
-	a, b := instance(t, text), instance(t, text)
-	for range 3 {
-		a.expect(200, "GET", "/shared")
-	}
-	processtest.WaitFor(t, "b to hear of it", func() bool { return b.send("GET", "/shared").Code == 429 })
-}
-
-// A process starts while PostgreSQL is down, and counts for itself.
-func TestPostgreSQLIsDownAtTheStart(t *testing.T) {
-	set, err := policy.Parse("f.yaml", []byte(`store: {synced: {postgres: {address: "127.0.0.1:1", user: u, database: d, timeout: 50ms}}}`+sharedAndLocal), policy.Log(slog.New(slog.DiscardHandler)))
+// A process starts while the server of a synced store is down, and counts for itself.
+func TestTheServerIsDownAtTheStart(t *testing.T) {
+	set, err := policy.Parse("f.yaml", []byte(`store: {synced: {redis: {address: "127.0.0.1:1", timeout: 50ms}}}`+sharedAndLocal), policy.Log(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,16 +118,6 @@ func TestPostgreSQLIsDownAtTheStart(t *testing.T) {
 	s.expect(429, "GET", "/shared")
 	if err := set.Close(); err == nil || !strings.Contains(err.Error(), "3 hits could not be pushed") {
 		t.Errorf("Close: %v", err)
-	}
-}
-
-// No message has the password in it, and none the connection string.
-func TestNoMessageHasThePasswordOfPostgreSQL(t *testing.T) {
-	for _, address := range []string{"a:0", "a:99999", "a:b", "[::1]:x"} {
-		_, err := policy.Parse("f", []byte(`store: {synced: {postgres: {address: "`+address+`", user: hunter1, password: "hunter2 'x", database: d}}}`+sharedAndLocal))
-		if err == nil || strings.Contains(err.Error(), "hunter") {
-			t.Errorf("%s: %v", address, err)
-		}
 	}
 }
 
@@ -204,7 +170,7 @@ func TestTLS(t *testing.T) {
 	for _, store := range []string{
 		"{redis: {address: '%s', tls: true, password: p, timeout: 20s}}",
 		"{redis: {address: '%s', tls: true, password: p, timeout: 20s, cluster: true}}",
-		"{synced: {postgres: {address: '%s', user: u, password: p, database: d, tls: true, timeout: 20s}}}",
+		"{synced: {redis: {address: '%s', tls: true, password: p, timeout: 20s}}}",
 	} {
 		listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 		if err != nil {
@@ -217,13 +183,7 @@ func TestTLS(t *testing.T) {
 				if err != nil {
 					return // the test has ended
 				}
-				if strings.Contains(store, "postgres") { // asks for TLS first
-					_, err = io.ReadFull(conn, make([]byte, 8))
-					_, _ = conn.Write([]byte("S"))
-				}
-				if err == nil {
-					shaken <- tls.Server(conn, &tls.Config{Certificates: https.TLS.Certificates, MinVersion: tls.VersionTLS12}).HandshakeContext(t.Context())
-				}
+				shaken <- tls.Server(conn, &tls.Config{Certificates: https.TLS.Certificates, MinVersion: tls.VersionTLS12}).HandshakeContext(t.Context())
 				_ = conn.Close()
 			}
 		}()
@@ -342,7 +302,7 @@ func shows(t *testing.T, text string) (error, bool) {
 func TestNoErrorShowsAPassword(t *testing.T) {
 	wrong := 0
 	for _, before := range []string{"", "!", "!!", "!<", "*", "&", "|", ">", "|9", "%", "@", "`", "'", "\"", "[", "]", "$", "\"\\q", "!!int ", "|\n  ", "a: ", "- "} {
-		for _, form := range []string{"store:\n  redis:\n    address: a:1\n    password: %\n", "store: {redis: {address: a:1, password: %}}\n", "store: {synced: {postgres: {address: a:1, user: u, database: d, password: %}}}\n"} {
+		for _, form := range []string{"store:\n  redis:\n    address: a:1\n    password: %\n", "store: {redis: {address: a:1, password: %}}\n", "store: {synced: {redis: {address: a:1, password: %}}}\n"} {
 			if strings.Contains(form, "{") && before == "]" || before == "a: " && !strings.Contains(form, "{") {
 				continue // then it is the name of a field
 			}
@@ -374,9 +334,9 @@ func FuzzPasswordsInAddresses(f *testing.F) {
 			t.Fatal(err)
 		}
 		for _, form := range []string{
-			"%", "{redis: %}", "{memcached: %}", "{synced: %}", "{synced: {redis: %}}", "{synced: {postgres: %}}", "{%: 1}", "{redis: {%: 1}}",
+			"%", "{redis: %}", "{memcached: %}", "{synced: %}", "{synced: {redis: %}}", "{%: 1}", "{redis: {%: 1}}",
 			"{redis: {address: %}}", "{redis: {address: [%, %]}}", "{redis: {address: a:1, db: %}}", "{redis: {address: a:1, timeout: %}}", "{redis: {address: a:1, tls: %}}", "{memcached: {servers: [%]}}",
-			"{synced: {redis: {address: %}}}", "{synced: {postgres: {address: %, user: u, database: d}}}", "{redis: {address: a:1}, on-failure: %}",
+			"{synced: {redis: {address: %}}}", "{redis: {address: a:1}, on-failure: %}",
 		} {
 			text := "store: " + strings.ReplaceAll(form, "%", string(quoted)) + "\npolicies: [{name: a, limits: 1/s aligned}]"
 			if err, shown := shows(t, text); err == nil || shown {

@@ -68,7 +68,6 @@ var where = map[string]struct {
 	"redis":     {"{store: {redis: %s}, policies: [{name: a, limits: 1/s}]}", map[string]string{"address": "'a:1'"}},
 	"memcached": {"{store: {memcached: %s}, policies: [{name: a, limits: 1/s}]}", map[string]string{"servers": "'a:1'"}},
 	"synced":    {"{store: {synced: %s}, policies: [{name: a, limits: 1/s aligned}]}", map[string]string{"redis": "{address: 'a:1'}"}},
-	"postgres":  {"{store: {synced: {postgres: %s}}, policies: [{name: a, limits: 1/s aligned}]}", map[string]string{"address": "'a:1'", "user": "u", "database": "d"}},
 	"secret":    {"{store: {redis: {address: 'a:1', password: %s}}, policies: [{name: a, limits: 1/s}]}", nil},
 	"local":     {"{local: %s, policies: [{name: a, limits: 1/s}]}", nil},
 	"policy":    {"{store: {redis: {address: 'a:1'}}, policies: [%s]}", map[string]string{"name": "a", "limits": "1/s"}},
@@ -79,7 +78,7 @@ var where = map[string]struct {
 
 // fieldNeeds are the fields that others need in addition, or that they exclude ("").
 var fieldNeeds = map[string]map[string]string{
-	"store.memcached": {"redis": ""}, "store.synced": {"redis": ""}, "synced.postgres": {"redis": ""},
+	"store.memcached": {"redis": ""}, "store.synced": {"redis": ""},
 	"policy.tiers":    {"limits": ""},
 	"policy.tier":     {"limits": "", "tiers": "{default: 1/s}"},
 	"policy.fallback": {"key": "path"}, "policy.missing": {"key": "path"},

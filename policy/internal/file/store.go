@@ -45,22 +45,10 @@ type Memcached struct {
 	Timeout time.Duration
 }
 
-// Synced is a store that counts in the process and exchanges with Redis or
-// Postgres: exactly one of the two is not nil.
+// Synced is a store that counts in the process and exchanges with Redis.
 type Synced struct {
 	Redis    *Redis
-	Postgres *Postgres
 	Interval time.Duration
-}
-
-// Postgres is the PostgreSQL server of a synced store.
-type Postgres struct {
-	at             value
-	Address        string
-	User, Password Secret
-	Database       string
-	TLS            bool
-	Timeout        time.Duration
 }
 
 const (
@@ -71,9 +59,6 @@ const (
 
 // At returns the place of the store section.
 func (s *Store) At() Place { return s.at.place() }
-
-// At returns the place of the server.
-func (s *Postgres) At() Place { return s.at.place() }
 
 func (r *reader) store(v value) (*Store, bool) {
 	s := &Store{at: v, Instances: 1}
@@ -136,9 +121,8 @@ func (r *reader) memcached(v value) (*Memcached, bool) {
 
 func (r *reader) synced(v value) (*Synced, bool) {
 	s := &Synced{Interval: defaultInterval}
-	m, ok := r.fields(v, "a mapping with redis or postgres, and interval",
+	m, ok := r.fields(v, "a mapping with redis and interval",
 		field{"redis", into(&s.Redis, r.redis)},
-		field{"postgres", into(&s.Postgres, r.postgres)},
 		field{"interval", func(v value) {
 			d, ok := r.duration("a length of time such as 100ms")(v)
 			if s.Interval = d; ok && (d < synced.MinInterval || d > time.Hour) {
@@ -147,32 +131,7 @@ func (r *reader) synced(v value) (*Synced, bool) {
 		}},
 	)
 	if ok {
-		m.one([]string{"redis", "postgres"}, "a synced store exchanges with one server", "the field redis or postgres is missing", "it names the server that holds the shared counters")
-	}
-	return s, ok
-}
-
-func (r *reader) postgres(v value) (*Postgres, bool) {
-	const want = "address, user and database"
-	s := &Postgres{at: v, Timeout: defaultTimeout}
-	m, ok := r.fields(v, "a mapping with "+want,
-		field{"address", func(v value) {
-			all, ok := r.addresses(v)
-			if ok {
-				s.Address = all[0]
-			}
-			if len(all) > 1 {
-				r.bad(v, fmt.Sprintf("%d addresses: want one host:port", len(all)), "name the primary, or a proxy that leads to it")
-			}
-		}},
-		field{"user", into(&s.User, r.secret)},
-		field{"password", into(&s.Password, r.secret)},
-		field{"database", into(&s.Database, r.wanted("the name of a database"))},
-		field{"tls", into(&s.TLS, r.boolean)},
-		field{"timeout", into(&s.Timeout, r.timeout)},
-	)
-	if ok {
-		m.requires("want "+want, "address", "user", "database")
+		m.requires("it names the server that holds the shared counters", "redis")
 	}
 	return s, ok
 }

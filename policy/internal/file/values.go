@@ -65,6 +65,7 @@ var elsewhere = map[string]string{
 	"rateLimits":               "write limits",
 	"exposeHeaders":            "write headers: x-milliseconds",
 	"clusterizable":            "write counting: shared, or counting: local",
+	"postgres":                 "have the program give policy.WithStore a store that exchanges through PostgreSQL",
 }
 
 // unknown notes a field that is not one of the mapping's.
