@@ -138,7 +138,7 @@ func TestAByteOrderMark(t *testing.T) {
 		t.Error(err)
 	}
 	for _, mark := range []string{"\xff\xfe", "\xfe\xff"} {
-		if _, err := policy.Parse("f", []byte(mark+"p\x00")); err == nil || !strings.Contains(err.Error(), "UTF-16") {
+		if _, err := policy.Parse("f", []byte(mark+"p\x00")); err == nil || !strings.Contains(err.Error(), "UTF-8") {
 			t.Errorf("%q: %v", mark, err)
 		}
 	}

@@ -27,20 +27,7 @@ func (r *reader) limits(v value) ([]core.Limit, bool) {
 			all = append(all, l)
 		}
 	}
-	r.sameCounter(v, all)
 	return all, len(r.errs) == before
-}
-
-// sameCounter notes limits that would count the same.
-func (r *reader) sameCounter(v value, limits []core.Limit) {
-	seen := map[string]core.Limit{}
-	for _, l := range limits {
-		counter := fmt.Sprint(l.Algorithm, l.Window, l.Precision, l.Aligned, l.Zone == nil, l.Zone)
-		if other, twice := seen[counter]; twice {
-			r.bad(v, fmt.Sprintf("%v and %v count the same: only the smaller can matter", other, l), "leave one out")
-		}
-		seen[counter] = l
-	}
 }
 
 // limitText reads limits that are written as text.
@@ -53,26 +40,12 @@ func (r *reader) limitText(v value) []core.Limit {
 	for item := range strings.SplitSeq(text, ",") {
 		limits, err := core.ParseLimits(item)
 		if err != nil {
-			problem := words.Reason(err)
-			r.bad(v, problem, limitHint(problem))
+			r.bad(v, words.Reason(err), formOfALimit)
 			continue
 		}
 		all = append(all, limits...)
 	}
 	return all
-}
-
-// limitHint explains a problem of limits text.
-func limitHint(problem string) string {
-	switch {
-	case strings.HasPrefix(problem, "Precision: 0s"):
-		return "bucketed_window needs the length of its buckets: write bucketed_window precision=1s"
-	case strings.HasPrefix(problem, "Zone: ") && strings.Contains(problem, "is not a day"):
-		return "a time zone stands behind the window day, week or month"
-	case strings.HasPrefix(problem, "zone: "), problem[0] >= 'A' && problem[0] <= 'Z':
-		return "" // the problem says what to write
-	}
-	return formOfALimit
 }
 
 // muleSoft reads a limit as MuleSoft writes it, whose windows begin with the first

@@ -99,15 +99,10 @@ func (r *reader) parse(text []byte) (value, bool) {
 		r.errs = append(r.errs, Problem{Place{}, fmt.Sprintf("has more than %d bytes", MaxBytes), "a policy file has at most so many"})
 		return value{}, false
 	}
-	switch {
-	case bytes.HasPrefix(text, []byte("\xef\xbb\xbf")): // some editors write a byte order mark
-		text = text[3:]
-	case bytes.HasPrefix(text, []byte("\xff\xfe")), bytes.HasPrefix(text, []byte("\xfe\xff")):
-		r.errs = append(r.errs, Problem{Place{Line: 1, Column: 1}, "is text in UTF-16", "save the file as UTF-8"})
-		return value{}, false
-	}
-	if line := invalidLine(text); line > 0 {
-		r.errs = append(r.errs, Problem{Place{Line: line, Column: 1}, "is not text in UTF-8", ""})
+	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")) // some editors write a byte order mark
+	if i := bytes.IndexFunc(text, notInYAML); i >= 0 {
+		line := 1 + bytes.Count(text[:i], []byte("\n"))
+		r.errs = append(r.errs, Problem{Place{Line: line, Column: 1}, "is not text in UTF-8", "save the file as UTF-8"})
 		return value{}, false
 	}
 	file, err := boundedyaml.Parse(text)
@@ -154,21 +149,10 @@ func (i *indirect) Visit(n ast.Node) ast.Visitor {
 	return i
 }
 
-// invalidLine returns the first line that is not UTF-8 or has a character that YAML
-// does not allow; 0 if there is none.
-func invalidLine(text []byte) int {
-	line := 1
-	for len(text) > 0 {
-		c, size := utf8.DecodeRune(text)
-		switch {
-		case c == '\n':
-			line++
-		case c == utf8.RuneError && size == 1, c < ' ' && c != '\t' && c != '\r', c == 0x7f:
-			return line
-		}
-		text = text[size:]
-	}
-	return 0
+// notInYAML reports whether YAML does not allow a character, or it stands for bytes that are not
+// UTF-8.
+func notInYAML(c rune) bool {
+	return c == utf8.RuneError || c < ' ' && c != '\t' && c != '\r' && c != '\n' || c == 0x7f
 }
 
 // syntax returns a Problem for the parser's error.

@@ -1,7 +1,6 @@
 package file
 
 import (
-	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -80,7 +79,8 @@ func (r *reader) policy(v value) (*Policy, bool) {
 				r.bad(v, "shared: the file has no store", "write a store before the policies, or counting: local")
 			}
 		}},
-		field{"headers", into(&p.Headers, r.headers)},
+		field{"headers", into(&p.Headers, choice(r, word[core.Headers]{"draft-03", core.HeadersDraft03}, word[core.Headers]{"draft-07", core.HeadersDraft07}, word[core.Headers]{"draft-10", core.HeadersDraft10},
+			word[core.Headers]{"x-epoch", core.HeadersXEpoch}, word[core.Headers]{"x-milliseconds", core.HeadersXMillis}, word[core.Headers]{"x-seconds", core.HeadersXSeconds}, word[core.Headers]{"off", core.HeadersOff}))},
 		field{"dry-run", into(&p.DryRun, r.boolean)},
 		field{"wait", into(&p.Wait, r.duration("a length of time such as 500ms or 6s"))},
 		field{"exempt", into(&p.Exempt, r.prefixes)},
@@ -244,46 +244,18 @@ func (r *reader) headerLines(v value) ([]core.Header, bool) {
 	return lines, ok
 }
 
-// A response can have one of the forms of each of these groups.
-const (
-	twins       = core.HeadersDraft07 | core.HeadersDraft10
-	resets      = core.HeadersXSeconds | core.HeadersXMillis | core.HeadersXEpoch
-	sameHeaders = "draft-07 and draft-10 write the same headers"
-)
-
-// headers reads a form of response headers or a list of them.
-func (r *reader) headers(v value) (core.Headers, bool) {
-	form := choice(r, word[core.Headers]{"draft-03", core.HeadersDraft03}, word[core.Headers]{"draft-07", core.HeadersDraft07}, word[core.Headers]{"draft-10", core.HeadersDraft10},
-		word[core.Headers]{"x-epoch", core.HeadersXEpoch}, word[core.Headers]{"x-milliseconds", core.HeadersXMillis}, word[core.Headers]{"x-seconds", core.HeadersXSeconds}, word[core.Headers]{"off", core.HeadersOff})
-	before := len(r.errs)
-	var h core.Headers
-	for _, item := range r.items(v, 7, "a list of header forms", true) {
-		got, ok := form(item)
-		switch text := kindText(item.node); {
-		case !ok:
-		case h != 0 && (h|got)&core.HeadersOff != 0:
-			r.bad(item, text+": off cannot stand beside others", "")
-		case (h|got)&twins == twins:
-			r.bad(item, text+": "+sameHeaders, "write one of them")
-		case got&resets != 0 && h&resets&^got != 0:
-			r.bad(item, text+": X-RateLimit-Reset can have only one form", "")
-		}
-		h |= got
-	}
-	return cmp.Or(h, core.HeadersOff), len(r.errs) == before
-}
-
 // oneTwin notes policies whose headers cannot be in one response. Clients see
 // nothing of a dry run.
 func (r *reader) oneTwin(policies []*Policy) {
+	const twins = core.HeadersDraft07 | core.HeadersDraft10
 	var first *Policy
 	for _, p := range policies {
 		switch h := p.Headers & twins; {
 		case h == 0 || p.DryRun:
 		case first == nil:
 			first = p
-		case h != first.Headers&twins:
-			r.bad(p.headersAt, fmt.Sprintf("%s, and the policy %s in line %d has the other one", sameHeaders, first.Name, first.headersAt.place().Line), "write one of them in all policies")
+		case h != first.Headers:
+			r.bad(p.headersAt, fmt.Sprintf("draft-07 and draft-10 write the same headers, and the policy %s in line %d has the other one", first.Name, first.headersAt.place().Line), "write one of them in all policies")
 		}
 	}
 }
