@@ -85,7 +85,7 @@ func TestAddressesBehindProxies(t *testing.T) {
 		{"a comma first", "Forwarded", []string{",for=203.0.113.9"}, "203.0.113.9", false},
 		{"other parameters", "Forwarded", []string{"proto=https;for=203.0.113.9;by=10.0.0.1"}, "203.0.113.9", false},
 		{"an obfuscated port", "Forwarded", []string{`for="203.0.113.9:_p"`}, "203.0.113.9", false},
-		{"escapes", "Forwarded", []string{`for="203\.0.113.9"`}, "203.0.113.9", false},
+		{"escapes", "Forwarded", []string{`for="203\.0.113.9"`}, "10.0.0.1", true},
 		{"unknown", "Forwarded", []string{"for=unknown"}, "10.0.0.1", true},
 		{"obfuscated", "Forwarded", []string{"for=_hidden"}, "10.0.0.1", true},
 		{"for twice", "Forwarded", []string{"for=6.6.6.6;for=203.0.113.9"}, "10.0.0.1", true},

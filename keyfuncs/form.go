@@ -7,6 +7,8 @@ import (
 	"mime/multipart"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/floodgate-go/floodgate/internal/escapes"
 )
 
 // maxFields is the maximum number of fields in a body.
@@ -50,14 +52,14 @@ func formValue(body []byte, name *spelling) (string, error) {
 			return "", err
 		}
 		key, value, _ := strings.Cut(part, "=")
-		key, keyOK := decode(key)
+		key, keyOK := escapes.Decode(key)
 		if !name.matches(key) {
-			if value, _ := decode(value); name.deep && name.isMember(value) {
+			if value, _ := escapes.Decode(value); name.deep && name.isMember(value) {
 				return "", faultUnreadable
 			}
 			continue
 		}
-		value, valueOK := decode(value)
+		value, valueOK := escapes.Decode(value)
 		if !keyOK || !valueOK || strings.Contains(part, ";") {
 			return "", faultEscape
 		}

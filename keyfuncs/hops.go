@@ -139,34 +139,21 @@ func forParameter(element string) (value string) {
 }
 
 // parameterValue returns the token or the quoted string (RFC 9110, section 5.6) with
-// which s begins, and the rest of s.
+// which s begins, and the rest of s. It leaves escapes in the string as they are: a hop
+// with one has no address.
 func parameterValue(s string) (value, rest string, ok bool) {
 	if !strings.HasPrefix(s, `"`) {
 		n := tokenLength(s)
 		return s[:n], s[n:], n > 0
 	}
-	var unescaped []byte
 	for i := 1; i < len(s); i++ {
 		switch c := s[i]; {
 		case c == '"':
-			if unescaped == nil {
-				return s[1:i], s[i+1:], true
-			}
-			return string(unescaped), s[i+1:], true
+			return s[1:i], s[i+1:], true
 		case c == '\\':
-			if i++; i == len(s) {
-				return "", "", false
-			}
-			if unescaped == nil {
-				unescaped = append(make([]byte, 0, len(s)), s[1:i-1]...)
-			}
-			unescaped = append(unescaped, s[i])
+			i++
 		case c < ' ' && c != '\t' || c == 0x7f:
 			return "", "", false
-		default:
-			if unescaped != nil {
-				unescaped = append(unescaped, c)
-			}
 		}
 	}
 	return "", "", false

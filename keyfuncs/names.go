@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/escapes"
 )
 
 // spelling compares the names of form fields, query parameters and cookies as the most
@@ -96,41 +97,6 @@ func isASCII(s string) bool {
 	return true
 }
 
-// decode decodes the escapes of a name or a value in a query or a form. ok is false if
-// an escape is malformed. net/url drops such a field. fasthttp and decode leave the bytes
-// of the escape as they are.
-func decode(s string) (text string, ok bool) {
-	at := strings.IndexAny(s, "%+")
-	if at < 0 {
-		return s, true
-	}
-	ok = true
-	b := append(make([]byte, 0, len(s)), s[:at]...)
-	for ; at < len(s); at++ {
-		switch c := s[at]; {
-		case c == '+':
-			b = append(b, ' ')
-		case c != '%':
-			b = append(b, c)
-		case at+2 < len(s) && isHex(s[at+1]) && isHex(s[at+2]):
-			b = append(b, unhex(s[at+1])<<4|unhex(s[at+2]))
-			at += 2
-		default:
-			b, ok = append(b, c), false
-		}
-	}
-	return string(b), ok
-}
-
-func isHex(c byte) bool { return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'f' }
-
-func unhex(c byte) byte {
-	if c <= '9' {
-		return c - '0'
-	}
-	return c | 0x20 - 'a' + 10
-}
-
 // Query returns a key function for a parameter of the URL's query. The key is empty if
 // the query has no such parameter. Query panics if name is empty.
 //
@@ -165,8 +131,8 @@ func (s *spelling) queryValue(query string) (string, error) {
 			continue
 		}
 		key, rest, _ := strings.Cut(pair, "=")
-		key, keyOK := decode(key)
-		v, valueOK := decode(rest)
+		key, keyOK := escapes.Decode(key)
+		v, valueOK := escapes.Decode(rest)
 		switch {
 		case strings.Contains(pair, ";"):
 			return "", faultEscape
@@ -201,7 +167,7 @@ func (s *spelling) inQuery(query string) bool {
 func (s *spelling) inPair(pair string) bool {
 	for part := range strings.SplitSeq(pair, ";") {
 		key, _, _ := strings.Cut(part, "=")
-		if key, _ = decode(key); s.matches(key) {
+		if key, _ = escapes.Decode(key); s.matches(key) {
 			return true
 		}
 	}

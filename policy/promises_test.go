@@ -208,9 +208,6 @@ func TestHeadersOfEachForm(t *testing.T) {
 		"draft-07":       {"Ratelimit": "limit=3, remaining=2, reset=6", "Ratelimit-Policy": "3;w=6"},
 		"draft-03":       {"Ratelimit-Limit": "3", "Ratelimit-Remaining": "2", "Ratelimit-Reset": "6"},
 		"off":            {"Ratelimit": "", "X-Ratelimit-Limit": "", "Ratelimit-Limit": ""},
-		"[x-seconds, draft-10]": {
-			"X-Ratelimit-Reset": "6", "Ratelimit": `"api";r=2;t=6`,
-		},
 	} {
 		s := newSite(t, `policies: [{name: api, limits: 3/6s fixed_window, headers: `+form+`}]`)
 		w := s.expect(200, "GET", "/")

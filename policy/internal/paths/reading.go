@@ -3,10 +3,10 @@
 package paths
 
 import (
-	"strconv"
 	"strings"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/escapes"
 )
 
 // Routers disagree about odd spellings of a path. Some decode the path before they
@@ -148,7 +148,7 @@ func (p *readings) fold(s string) string {
 		if !strings.ContainsAny(s, "%+") {
 			return trimDots(strings.ToLower(s))
 		}
-		decoded := decode(s)
+		decoded, _ := escapes.Decode(s) // not every server refuses a malformed one
 		if decoded == s {
 			return trimDots(strings.ToLower(s))
 		}
@@ -165,27 +165,4 @@ func trimDots(s string) string {
 		return trimmed
 	}
 	return s
-}
-
-// decode undoes one round of percent-encoding, as for the value of a form. It keeps
-// invalid escapes: not every server refuses them.
-func decode(s string) string {
-	b := make([]byte, 0, len(s))
-	for i := 0; i < len(s); i++ {
-		switch {
-		case s[i] == '+':
-			b = append(b, ' ')
-		case s[i] == '%' && i+2 < len(s):
-			c, err := strconv.ParseUint(s[i+1:i+3], 16, 8)
-			if err != nil {
-				b = append(b, s[i])
-				continue
-			}
-			b = append(b, byte(c))
-			i += 2
-		default:
-			b = append(b, s[i])
-		}
-	}
-	return string(b)
 }
