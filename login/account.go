@@ -1,9 +1,9 @@
 package login
 
 import (
-	"encoding/base64"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -41,8 +41,9 @@ func Normalize(username string) string {
 // with 400 if Config.Methods names its method: answer it with 401 before the guard.
 //
 // If no other source has found the username, only 401 and 407 are failures (see Config.Failure).
-// Concurrent requests wait, up to 10 seconds: one is judged at a time until one has not failed,
-// then as many as the quota of Config.Failures.
+// At most as many requests of an address and account as the quota of Config.Failures are judged at
+// a time; others wait, up to 10 seconds. While failures count, concurrent requests may be denied
+// although their password is right, until one has succeeded.
 func BasicUser() core.KeyFunc {
 	return func(dst []byte, r core.Request) ([]byte, error) {
 		lines := r.HeaderValues("Authorization")
@@ -52,16 +53,8 @@ func BasicUser() core.KeyFunc {
 		if len(lines) == 0 || len(lines[0]) < len(basic) || !strings.EqualFold(lines[0][:len(basic)], basic) {
 			return dst, nil
 		}
-		credentials, spaced := strings.CutPrefix(lines[0][len(basic):], " ")
-		if !spaced {
-			return dst, errBasic // Echo takes any character for the space
-		}
-		text, err := base64.StdEncoding.DecodeString(strings.TrimLeft(credentials, " "))
-		if err != nil {
-			return dst, errBasic
-		}
-		user, _, found := strings.Cut(string(text), ":")
-		if !found {
+		user, _, ok := (&http.Request{Header: http.Header{"Authorization": lines}}).BasicAuth()
+		if !ok { // another framework may read it: Echo takes any character for the space
 			return dst, errBasic
 		}
 		if a, ok := r.Value(attemptKey{}).(*attempt); ok {
@@ -88,14 +81,14 @@ func (c *Config) account(a *attempt, r core.Request) (account string, basic bool
 		a.inBasic = false
 		raw, err := source(nil, r)
 		switch {
-		case isSkip(err), err == nil && len(raw) == 0:
+		case errors.Is(err, core.SkipRule), err == nil && len(raw) == 0:
 			continue
 		case err != nil:
 			return "", false, err
 		}
 		plain, err := usernames.Plain(string(raw))
 		if err != nil {
-			return "", false, c.fault(err)
+			return "", false, err
 		}
 		name := c.Normalize(plain)
 		if found && name != account {
@@ -111,15 +104,6 @@ func (c *Config) account(a *attempt, r core.Request) (account string, basic bool
 		return "", false, errNoUsername
 	}
 	return account, basic, nil
-}
-
-// fault adds the name of Config.Field to the Detail of a BadRequestError.
-func (c *Config) fault(err error) error {
-	var told *core.BadRequestError
-	if c.Field == "" || !errors.As(err, &told) {
-		return err
-	}
-	return &core.BadRequestError{Detail: fmt.Sprintf("the field %q: %s", c.Field, told.Detail)}
 }
 
 // names reports whether a source finds a username in a request, or returns an error

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"strconv"
 	"sync/atomic"
+	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/inflight"
 	"github.com/floodgate-go/floodgate/internal/requestlog"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
@@ -22,15 +24,13 @@ type attempt struct {
 	address string // the client's address as a key
 	account string // the normalised username
 	found   bool   // account, basic, trust and what follows from them have been set
-	logsIn  bool   // the method is in Config.Methods
 	basic   bool   // only BasicUser has found the username
 	inBasic bool   // BasicUser has found a username since the last source was called
 
-	line   *line  // of Basic authentication; nil: none
-	placed bool   // it has a place in the line
-	trust  trust  // before the handler runs
-	device string // the nonce of a valid device cookie
-	known  bool   // the address has logged in to the account within KnownFor
+	place  core.Decision // among the requests of Basic authentication
+	trust  trust         // before the handler runs
+	device string        // the nonce of a valid device cookie
+	known  bool          // the address has logged in to the account within KnownFor
 
 	settled   atomic.Bool
 	denial    *core.Denial // of OnSuspicion
@@ -47,8 +47,6 @@ func (a *attempt) Value(key any) any {
 	return a.Request.Value(key)
 }
 
-func isSkip(err error) bool { return errors.Is(err, core.SkipRule) }
-
 // errOthers wraps core.SkipRule, so that the log does not say that a rule limits nobody.
 var errOthers = fmt.Errorf("the rule is for other attempts: %w", core.SkipRule)
 
@@ -64,8 +62,8 @@ func (a *attempt) findAddress(r core.Request) error {
 	return err
 }
 
-// find sets the attempt's address and account, waits in the line of Basic authentication, and reads
-// whether the client is trusted. r is the request as the limiter passes it to key functions.
+// find sets the attempt's address and account, waits for a place if the authentication is Basic,
+// and reads whether the client is trusted. r is the request as the limiter passes it to key functions.
 // Its body may not be readable yet.
 func (a *attempt) find(r core.Request) error {
 	if a.found {
@@ -88,9 +86,33 @@ func (a *attempt) find(r core.Request) error {
 	}
 	a.account, a.basic, a.found = account, basic, true
 	if basic {
-		g.lines.enter(r.Context(), a)
+		a.place = g.places.Check(a)
 	}
 	return a.readTrust()
+}
+
+// newPlaces returns the limiter of the requests of Basic authentication that are judged at a time.
+//
+// A client sends the password of Basic authentication with each request, and several requests at
+// once. The limit of address and account charges each before the handler has judged it, so that it
+// would deny the sixth, although all passwords are right. Therefore at most as many requests of an
+// address and account are judged at a time as the quota of the limit, and others wait. Waiting only
+// delays the decision of the limits: it gives no further guess.
+func newPlaces(c *Config) (*inflight.Limiter, error) {
+	return inflight.New(inflight.Config{
+		Max: min(max(c.Failures.Quota, 1), inflight.MaxSlots), MaxWait: 10 * time.Second, MaxWaiters: 1000, Log: c.Log,
+		Key: func(dst []byte, r core.Request) ([]byte, error) {
+			a := r.Value(attemptKey{}).(*attempt)
+			return append(dst, keyfuncs.JoinKeys(a.address, a.account)...), nil
+		},
+	})
+}
+
+// leave gives the attempt's place to the next request, if it has one.
+func (a *attempt) leave() {
+	if a.place.Allowed {
+		a.guard.places.Settle(a, a.place, core.Outcome{})
+	}
 }
 
 // readTrust sets whether the client is trusted: by its device cookie, or else because its

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/usernames"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 	"github.com/floodgate-go/floodgate/stores/resilient"
 )
@@ -29,8 +30,10 @@ var (
 	DefaultTrustedFailures = core.Limit{Quota: 50, Window: time.Hour, Algorithm: core.BucketedWindow, Precision: 5 * time.Minute}
 )
 
-// minSecret is the minimum length of a secret, in bytes.
-const minSecret = 32
+const (
+	minSecret         = 32 // bytes
+	defaultCookieName = "__Host-device"
+)
 
 // Config configures [NewGuard]. Field or Sources is required. Its functions may be called
 // concurrently.
@@ -49,7 +52,7 @@ type Config struct {
 	// PIN, set keyfuncs.Static("pin") alone.
 	Sources []core.KeyFunc
 	// Normalize maps all spellings that the application takes for one account to one username; nil
-	// means [Normalize]. It gets names without white space at the ends, and from requests without
+	// means [Normalize]. From requests, it gets names without white space at the ends and without
 	// invisible characters.
 	Normalize func(username string) string
 	// ClientIP is the key function for the client's address; nil means
@@ -63,14 +66,12 @@ type Config struct {
 
 	// Store holds the counters; nil: this process. The guard puts a shared store
 	// behind resilient.New(Store, Resilience), unless core.Guarantees.KeepsDeadline and
-	// FailsFast are true. A store that fails open (core.Guarantees.OnFailure) is an error.
+	// FailsFast are true. A store that fails open (core.Guarantees.OnFailure) or is not exact
+	// (core.Guarantees.Exact) is an error: attackers would get more guesses.
 	Store core.Store
 	// Resilience configures what the guard does while a shared Store does not answer.
 	// resilient.FailOpen is an error.
 	Resilience resilient.Config
-	// AllowEventual accepts a store whose core.Guarantees.Exact is false. Attackers then
-	// get more guesses if they spread them over several instances.
-	AllowEventual bool
 
 	// The limits; the zero Limit means the default: Attempts of each address, Failures of each
 	// address and account, AccountFailures of each account, DeviceFailures of each device cookie,
@@ -92,7 +93,8 @@ type Config struct {
 	Failure func(o core.Outcome) bool
 
 	// SuspiciousAfter is the number of failures in the window of AccountFailures at
-	// which an account becomes suspicious. 0 means half of the quota, rounded up.
+	// which an account becomes suspicious. 0 means half of the quota, rounded up; a negative
+	// number means always.
 	SuspiciousAfter int64
 	// OnSuspicion is called before the handler, for each attempt of a stranger on a
 	// suspicious account that the limits allow. If it returns a denial, such as a page
@@ -103,7 +105,7 @@ type Config struct {
 
 	// Secrets sign device cookies; none: no device cookies. The guard signs with the
 	// first secret and accepts all, so that secrets can be replaced one by one. Each
-	// has 32 random bytes or more.
+	// has 32 random bytes or more, which must not change afterwards.
 	Secrets [][]byte
 	// CookieName is the name of device cookies; "" means __Host-device. Browsers accept a
 	// cookie with the prefix __Host- only over TLS and from the host itself, not from
@@ -169,9 +171,6 @@ func (c *Config) check() error {
 	}
 	length("CookieFor", c.CookieFor)
 	length("KnownFor", c.KnownFor)
-	if c.SuspiciousAfter < 0 {
-		bad("SuspiciousAfter", c.SuspiciousAfter, "must be 0 or more")
-	}
 	for i, m := range c.Methods {
 		if m == "" || m != strings.ToUpper(m) {
 			bad(fmt.Sprintf("Methods[%d]", i), strconv.Quote(m), "must be a method in capitals, such as POST")
@@ -183,7 +182,7 @@ func (c *Config) check() error {
 	if c.Store != nil {
 		c.checkStore(bad)
 	}
-	name := c.cookieName()
+	name := cmp.Or(c.CookieName, defaultCookieName)
 	if err := (&http.Cookie{Name: name, Value: "x"}).Valid(); err != nil {
 		bad("CookieName", strconv.Quote(name), "must be the name of a cookie (RFC 6265), such as __Host-device")
 	}
@@ -204,8 +203,8 @@ func (c *Config) checkStore(bad func(field string, value any, why string)) {
 	if g.OnFailure == core.FailOpen {
 		bad("Store", name, "may allow attempts without counting them while its server does not answer (core.Guarantees.OnFailure is FailOpen): use a store that decides locally or fails closed")
 	}
-	if !g.Exact && !c.AllowEventual {
-		bad("Store", name, "is not exact (core.Guarantees.Exact): attackers get more guesses through several instances: set AllowEventual to accept that")
+	if !g.Exact {
+		bad("Store", name, "is not exact (core.Guarantees.Exact): attackers would get more guesses through several instances: use another store")
 	}
 }
 
@@ -237,8 +236,6 @@ func (c *Config) now() time.Time {
 	return time.Now()
 }
 
-func (c *Config) cookieName() string { return cmp.Or(c.CookieName, "__Host-device") }
-
 // filled returns the configuration with the defaults in place of zero values.
 func (c Config) filled() Config {
 	c.Name = cmp.Or(c.Name, "login")
@@ -248,21 +245,16 @@ func (c Config) filled() Config {
 	c.DeviceFailures = cmp.Or(c.DeviceFailures, DefaultDeviceFailures)
 	c.TrustedFailures = cmp.Or(c.TrustedFailures, DefaultTrustedFailures)
 	c.SuspiciousAfter = cmp.Or(c.SuspiciousAfter, (c.AccountFailures.Quota+1)/2)
-	c.CookieName = c.cookieName()
+	c.CookieName = cmp.Or(c.CookieName, defaultCookieName)
 	c.CookieFor = cmp.Or(c.CookieFor, 90*day)
 	c.KnownFor = cmp.Or(c.KnownFor, 14*day)
 	c.Log = cmp.Or(c.Log, slog.Default())
 	c.Methods, c.Sources, c.Secrets = slices.Clone(c.Methods), slices.Clone(c.Sources), slices.Clone(c.Secrets) // the caller may change its own
-	for i, secret := range c.Secrets {
-		c.Secrets[i] = slices.Clone(secret)
-	}
 	if c.Field != "" {
-		c.Sources = append([]core.KeyFunc{keyfuncs.PostField(c.Field, keyfuncs.Strict())}, c.Sources...)
+		c.Sources = append([]core.KeyFunc{keyfuncs.PostField(c.Field, keyfuncs.Strict(), keyfuncs.Normalize(usernames.Plain))}, c.Sources...)
 	}
-	if normalize := c.Normalize; normalize == nil {
+	if c.Normalize == nil {
 		c.Normalize = Normalize
-	} else {
-		c.Normalize = func(username string) string { return normalize(strings.TrimSpace(username)) }
 	}
 	if c.ClientIP == nil {
 		c.ClientIP = keyfuncs.ClientIP()

@@ -28,7 +28,6 @@ func TestConfigErrorsNameTheField(t *testing.T) {
 		{`("address").Limits[0]`, login.Config{Field: "u", Attempts: core.PerMinute(-1)}},
 		{"Methods[1]", login.Config{Field: "u", Methods: []string{"POST", "get"}}},
 		{"Methods[0]", login.Config{Field: "u", Methods: []string{""}}},
-		{"SuspiciousAfter", login.Config{Field: "u", SuspiciousAfter: -1}},
 		{"", login.Config{Field: "u", Secrets: [][]byte{bytes(32)}}},
 		{"Secrets[1]", login.Config{Field: "u", Secrets: [][]byte{bytes(32), bytes(31)}}},
 		{"CookieName", login.Config{Field: "u", CookieName: "a b"}},
@@ -46,7 +45,6 @@ func TestConfigErrorsNameTheField(t *testing.T) {
 		{"core.Guarantees.OnFailure", login.Config{Field: "u", Store: opens}},
 		{"core.Guarantees.OnFailure", login.Config{Field: "u", Store: core.Must(denycache.New(opens, denycache.Config{}))}},
 		{"core.Guarantees.Exact", login.Config{Field: "u", Store: eventual}},
-		{"", login.Config{Field: "u", Store: eventual, AllowEventual: true}},
 		{"", login.Config{Field: "u", Store: says{memory, remote}, Name: "remote"}},
 	} {
 		g, err := login.NewGuard(row.c)

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/inflight"
 	"github.com/floodgate-go/floodgate/stores/resilient"
 )
 
@@ -18,7 +19,7 @@ type Guard struct {
 	memory  memory
 	hashKey []byte // of events
 	close   func() error
-	lines   lines
+	places  *inflight.Limiter
 
 	failed    atomic.Bool   // an attempt has failed
 	succeeded atomic.Uint64 // attempts, before the first that has failed
@@ -38,7 +39,6 @@ func NewGuard(c Config) (*Guard, error) {
 		return nil, err
 	}
 	g := &Guard{config: c, hashKey: hashKey(c.Secrets), close: closeStore}
-	g.lines = lines{places: int(min(max(c.Failures.Quota, 1), mostPlaces)), all: map[string]*line{}}
 	g.limiter, err = core.New(core.Config{
 		Name:    c.Name,
 		Rules:   g.rules(),
@@ -52,6 +52,9 @@ func NewGuard(c Config) (*Guard, error) {
 	})
 	if err == nil {
 		g.memory, err = openMemory(&g.config, store)
+	}
+	if err == nil {
+		g.places, err = newPlaces(&g.config)
 	}
 	if err != nil {
 		return nil, errors.Join(err, closeStore())
@@ -90,16 +93,16 @@ func (h hooks) ShouldLimit(r core.Request) bool {
 func (c *Config) logsIn(r core.Request) bool { return slices.Contains(c.Methods, r.Method()) }
 
 // Check decides whether an attempt may reach the handler, and charges for it. It
-// implements [core.Checker]. It waits in the line of Basic authentication.
+// implements [core.Checker]. It waits if the authentication is Basic: see [BasicUser].
 //
 // The limiter makes one decision. Its key functions find the account, and read whether
 // the client is trusted before they choose the limits: see attempt.find.
 func (g *Guard) Check(r core.Request) (d core.Decision) {
-	a := &attempt{Request: r, guard: g, logsIn: g.config.logsIn(r)}
+	a := &attempt{Request: r, guard: g}
 	judges := false
 	defer func() {
 		if !judges { // also if a hook or key function has panicked
-			g.lines.leave(a, failure)
+			a.leave()
 		}
 	}()
 	d = g.limiter.Check(a)
@@ -161,7 +164,7 @@ func (g *Guard) Settle(r core.Request, d core.Decision, o core.Outcome) {
 	}
 	result := g.config.judge(a, o)
 	g.limiter.Settle(r, d, result.outcome())
-	g.lines.leave(a, result)
+	a.leave()
 	switch {
 	case result == success:
 		if err := g.memory.remember(a.Context(), a.trust, a.address, a.account); err != nil && !errors.Is(err, resilient.ErrDown) { // which package resilient has logged

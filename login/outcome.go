@@ -28,7 +28,7 @@ func (c *Config) judge(a *attempt, o core.Outcome) result {
 		return neither
 	case c.fails(a, o):
 		return failure
-	case a.logsIn && c.Success(o):
+	case c.logsIn(a) && c.Success(o):
 		return success
 	}
 	return neither // for example, the page of the login form

@@ -190,14 +190,10 @@ func (g *Guard) Forget(ctx context.Context, username string) error {
 // "203.0.113.9". Behind a proxy, r.RemoteAddr is the address of the proxy, which would make
 // all clients known. To set a device cookie too, call [Guard.DeviceCookie].
 //
-// Trust does not stop if ctx is canceled. It returns an error if username is empty, if address is
-// not an IP address, or if the store does not answer: log the user in all the same. It may be
-// called concurrently.
+// Trust does not stop if ctx is canceled. It returns an error if address is not an IP address, or
+// if the store does not answer: log the user in all the same. It may be called concurrently.
 func (g *Guard) Trust(ctx context.Context, username, address string) error {
 	account := g.config.Normalize(username)
-	if account == "" {
-		return errors.New("login: Trust: the username must not be empty")
-	}
 	key, err := g.addressKey(ctx, "Trust", address)
 	if err != nil {
 		return err
