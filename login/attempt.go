@@ -22,8 +22,7 @@ type attempt struct {
 	guard *Guard
 
 	address string // the client's address as a key
-	account string // the normalised username
-	found   bool   // account, basic, trust and what follows from them have been set
+	account string // the normalised username; "": it and what follows from it have not been set
 	basic   bool   // only BasicUser has found the username
 	inBasic bool   // BasicUser has found a username since the last source was called
 
@@ -66,7 +65,7 @@ func (a *attempt) findAddress(r core.Request) error {
 // and reads whether the client is trusted. r is the request as the limiter passes it to key functions.
 // Its body may not be readable yet.
 func (a *attempt) find(r core.Request) error {
-	if a.found {
+	if a.account != "" {
 		return nil
 	}
 	if err := a.findAddress(r); err != nil {
@@ -84,7 +83,7 @@ func (a *attempt) find(r core.Request) error {
 	if err != nil {
 		return err
 	}
-	a.account, a.basic, a.found = account, basic, true
+	a.account, a.basic = account, basic
 	if basic {
 		a.place = g.places.Check(a)
 	}

@@ -179,8 +179,17 @@ func (c *Config) check() error {
 	if c.Resilience.OnFailure == resilient.FailOpen {
 		bad("Resilience.OnFailure", c.Resilience.OnFailure, "must be resilient.Local or resilient.FailClosed: a guard counts every attempt that it allows")
 	}
-	if c.Store != nil {
-		c.checkStore(bad)
+	store := fmt.Sprintf("%T", c.Store)
+	if v := reflect.ValueOf(c.Store); v.Kind() == reflect.Pointer && v.IsNil() {
+		bad("Store", store, "is nil")
+	} else if c.Store != nil {
+		g := c.Store.Guarantees()
+		if g.OnFailure == core.FailOpen {
+			bad("Store", store, "may allow attempts without counting them while its server does not answer (core.Guarantees.OnFailure is FailOpen): use a store that decides locally or fails closed")
+		}
+		if !g.Exact {
+			bad("Store", store, "is not exact (core.Guarantees.Exact): attackers would get more guesses through several instances: use another store")
+		}
 	}
 	name := cmp.Or(c.CookieName, defaultCookieName)
 	if err := (&http.Cookie{Name: name, Value: "x"}).Valid(); err != nil {
@@ -190,22 +199,6 @@ func (c *Config) check() error {
 		bad("CookieName", strconv.Quote(name), "must not begin with __Host- or __Secure- if InsecureCookie is set: browsers accept such a cookie over TLS only")
 	}
 	return errors.Join(errs...)
-}
-
-// checkStore reports if the Store does not promise what a guard needs.
-func (c *Config) checkStore(bad func(field string, value any, why string)) {
-	name := fmt.Sprintf("%T", c.Store)
-	if v := reflect.ValueOf(c.Store); v.Kind() == reflect.Pointer && v.IsNil() {
-		bad("Store", name, "is nil")
-		return
-	}
-	g := c.Store.Guarantees()
-	if g.OnFailure == core.FailOpen {
-		bad("Store", name, "may allow attempts without counting them while its server does not answer (core.Guarantees.OnFailure is FailOpen): use a store that decides locally or fails closed")
-	}
-	if !g.Exact {
-		bad("Store", name, "is not exact (core.Guarantees.Exact): attackers would get more guesses through several instances: use another store")
-	}
 }
 
 // openStore returns the store for the guard's counters, and a function that closes it

@@ -137,7 +137,7 @@ func (g *Guard) suspect(a *attempt, d *core.Decision) {
 	if a.denial = g.config.OnSuspicion(a.Request, a.suspicion); a.denial == nil {
 		return
 	}
-	g.limiter.Settle(a, *d, neither.outcome()) // the hit of the address stays
+	g.limiter.Settle(a, *d, core.Outcome{Status: int(neither)}) // the hit of the address stays
 	d.Allowed, d.Reason = false, core.ReasonOverLimit
 	d.RetryAfter = core.Never // no wait makes the guard allow it
 	g.tell(a, EventDenied, *d)
@@ -163,7 +163,7 @@ func (g *Guard) Settle(r core.Request, d core.Decision, o core.Outcome) {
 		return
 	}
 	result := g.config.judge(a, o)
-	g.limiter.Settle(r, d, result.outcome())
+	g.limiter.Settle(r, d, core.Outcome{Status: int(result)})
 	a.leave()
 	switch {
 	case result == success:

@@ -9,13 +9,13 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// result is what an outcome means for an attempt.
-type result uint8
+// result is what an outcome means for an attempt: the status by which the rules know it.
+type result int
 
 const (
-	neither result = iota // the attempt is refunded
-	success
-	failure
+	neither result = 500 // the attempt is refunded
+	success result = 200
+	failure result = 401
 )
 
 // judge returns the result of an attempt. A canceled attempt is a failure: otherwise an
@@ -45,13 +45,8 @@ func (c *Config) fails(a *attempt, o core.Outcome) bool {
 	return !c.Success(o)
 }
 
-// outcome returns the outcome by which the rules know a result.
-func (r result) outcome() core.Outcome {
-	return core.Outcome{Status: []int{neither: 500, success: 200, failure: 401}[r]}
-}
-
-func succeeded(_ core.Request, o core.Outcome) bool { return o.Status == 200 }
-func failed(_ core.Request, o core.Outcome) bool    { return o.Status == 401 }
+func succeeded(_ core.Request, o core.Outcome) bool { return o.Status == int(success) }
+func failed(_ core.Request, o core.Outcome) bool    { return o.Status == int(failure) }
 
 // RedirectFails returns a Config.Success for handlers that answer a wrong password with a
 // redirect. A redirect is a failure if its path is one of the paths, such as "/login". The

@@ -74,7 +74,6 @@ func openMemory(c *Config, store core.Store) (memory, error) {
 }
 
 func newMemory(c *Config, store core.Store, sum core.Limit) (memory, error) {
-	known := core.Limit{Quota: core.MaxQuota, Window: c.KnownFor, Algorithm: core.FixedWindow}
 	limiter, err := core.New(core.Config{
 		Name:           c.Name + "-memory",
 		Store:          store,
@@ -83,7 +82,7 @@ func newMemory(c *Config, store core.Store, sum core.Limit) (memory, error) {
 		Rules: []core.Rule{
 			{Name: ruleForgotten, Limits: []core.Limit{sum}},
 			{Name: ruleUnblocked, Limits: []core.Limit{sum}},
-			{Name: ruleKnown, Limits: []core.Limit{known}},
+			{Name: ruleKnown, Limits: []core.Limit{{Quota: core.MaxQuota, Window: c.KnownFor, Algorithm: core.FixedWindow}}},
 		},
 	})
 	return memory{limiter}, err
