@@ -50,9 +50,9 @@
 // takes at most some thirty milliseconds.
 //
 // Policies count in the store of the file, for all processes together, or with counting: local in
-// each process. A file names Redis or memcached. The program gives any other store with WithStore,
-// such as one that exchanges through PostgreSQL. A request of both is charged in the process first, and refunded there if the store
-// denies it. Lists of denied addresses need no store: they deny while it is down.
+// each process. A request of both is charged in the process first, and refunded there if the store
+// denies it. A file names Redis or memcached: the program gives any other store with WithStore.
+// Lists of denied addresses need no store: they deny while it is down.
 //
 // A counter keeps its count when the file changes, unless its name changes: the
 // names of the file, the policy and the tier.
