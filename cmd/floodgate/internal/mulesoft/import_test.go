@@ -94,7 +94,7 @@ func TestWhatIsNotTranslated(t *testing.T) {
 		limit("{maximumRequests: 1, timePeriodInMilliseconds: 0}"):                                                    "m.yaml:1:1: config: limits[0].timePeriodInMilliseconds: 0: ",
 		limit("{maximumRequests: 2147483648, timePeriodInMilliseconds: 1}"):                                           "config: limits[0].maximumRequests: 2147483648: ",
 		limit("{maximumRequests: 1, timePeriodInMilliseconds: 31622400001}"):                                          "config: limits[0].timePeriodInMilliseconds: 31622400001: ",
-		limit("{maximumRequests: 1, timePeriodInMilliseconds: 9}, {maximumRequests: 2, timePeriodInMilliseconds: 9}"): "m.yaml:1:1: config: limits",
+		limit("{maximumRequests: 1, timePeriodInMilliseconds: 9}, {maximumRequests: 2, timePeriodInMilliseconds: 9}"): "m.yaml:1:1: config: Limits[1]: 2 per 9ms",
 	} {
 		text, err := mulesoft.Import("m.yaml", []byte(file))
 		if err == nil || text != nil || !strings.Contains(err.Error(), want) || len(policy.Errors(err)) == 0 || strings.Contains(err.Error(), "hush") {
