@@ -147,13 +147,11 @@ func parameterValue(s string) (value, rest string, ok bool) {
 		return s[:n], s[n:], n > 0
 	}
 	for i := 1; i < len(s); i++ {
-		switch c := s[i]; {
-		case c == '"':
+		switch s[i] {
+		case '"':
 			return s[1:i], s[i+1:], true
-		case c == '\\':
+		case '\\':
 			i++
-		case c < ' ' && c != '\t' || c == 0x7f:
-			return "", "", false
 		}
 	}
 	return "", "", false

@@ -84,6 +84,25 @@ func TestUntilWhenHitsArePushed(t *testing.T) {
 	}
 }
 
+// Long after a window has begun, a key in use takes part in an exchange with one counter.
+func TestTheWindowBeforeIsNotAskedForAlways(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newShared()
+		_, limiters := newNodes(t, b, 1, synced.Config{Interval: time.Second}, aligned(100, time.Hour))
+		time.Sleep(time.Until(time.Now().Truncate(time.Hour).Add(90 * time.Minute)))
+		for i := range 20 {
+			take(t, limiters[0], "k")
+			time.Sleep(time.Second)
+			synctest.Wait()
+			b.set(func(b *shared) {
+				if want := i + 2; b.asked != want { // the first exchange asks for the window before, too
+					t.Errorf("%d counters in %d exchanges, want %d", b.asked, i+1, want)
+				}
+			})
+		}
+	})
+}
+
 // A key that has dropped out of the exchanges takes part with both windows when it is used
 // again.
 func TestAKeyThatIsUsedAgain(t *testing.T) {

@@ -133,7 +133,6 @@ func decide(op core.Op, places []place, now int64) bool {
 // the caller. It reports whether the limit allows the operation.
 func (p *place) judge(op core.Op, now int64) bool {
 	current, previous, start := p.entry.current.count(), p.entry.previous.count(), p.entry.start
-	now = max(now, start) // a clock may have been set back
 	r := (*meter.Result)(&p.item.Results[p.index])
 	w, cost := &p.limit.windows, p.item.Cost
 	if p.item.Quotas != nil {

@@ -142,6 +142,41 @@ func TestCharge(t *testing.T) {
 	})
 }
 
+// A reset forgets the hits of the window before, too.
+func TestAResetInTheNextWindow(t *testing.T) {
+	for name, interval := range intervals {
+		synctest.Test(t, func(t *testing.T) {
+			l := newLimiter(t, newStore(t, newShared(), synced.Config{Interval: interval, Log: quiet}), aligned(10, time.Minute))
+			time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(90 * time.Second)))
+			for range 6 {
+				take(t, l, "k")
+			}
+			time.Sleep(31 * time.Second)
+			if got := left(t, l, "k"); got > 5 {
+				t.Errorf("%s: %d left before the reset, want 5 at most", name, got)
+			}
+			if err := l.Reset(t.Context(), core.Hit{Rule: "r", Key: "k"}); err != nil {
+				t.Fatal(err)
+			}
+			if got := left(t, l, "k"); got != 10 {
+				t.Errorf("%s: %d left after the reset, want 10", name, got)
+			}
+		})
+	}
+}
+
+// Each of Config.Windows has counters of its own.
+func TestTheWindowsOfIncrement(t *testing.T) {
+	s := newStore(t, nil, synced.Config{Interval: -1, Windows: []time.Duration{365 * day, 366 * day}})
+	for i, window := range []time.Duration{365 * day, 366 * day} {
+		for j := range i + 1 {
+			if got, err := s.Increment(t.Context(), "k", window, 10); err != nil || got != float64(10*(j+1)) {
+				t.Errorf("%v: %v, %v", window, got, err)
+			}
+		}
+	}
+}
+
 // Two processes that give back the same hits would give back too many.
 func TestHitsCannotBeGranted(t *testing.T) {
 	for name, interval := range intervals {

@@ -65,7 +65,7 @@ func (s *Store) rate(ctx context.Context, key string, window time.Duration, valu
 		return 0, err
 	}
 	e := places[0].entry
-	weight := places[0].limit.windows.Weight(max(now, e.start))
+	weight := places[0].limit.windows.Weight(now)
 	return max(0, float64(e.current.count())+float64(diff)) + float64(e.previous.count())*weight, nil
 }
 

@@ -167,6 +167,19 @@ func TestStats(t *testing.T) {
 	})
 }
 
+// The counters of a window are fetched once, however many limiters have it.
+func TestAWindowIsFetchedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore(t, newShared(), synced.Config{Interval: time.Hour, Windows: []time.Duration{day, time.Hour}})
+		for i, window := range []time.Duration{day, day, time.Hour, time.Minute} {
+			newLimiterNamed(t, s, fmt.Sprint("l", i), aligned(10, window))
+			if got, want := s.Stats().Exchanges, map[bool]uint64{false: 1, true: 2}[window == time.Minute]; got != want {
+				t.Errorf("after limiter %d: %d fetches, want %d", i, got, want)
+			}
+		}
+	})
+}
+
 // Refunds and resets reach the backend; no count falls below zero.
 func TestRefundAndReset(t *testing.T) {
 	for name, interval := range map[string]time.Duration{"periodic": time.Second, "through": 0, "local": -1} {

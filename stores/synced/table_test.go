@@ -19,7 +19,8 @@ func TestEvictionKeepsWhatIsPrecious(t *testing.T) {
 	}{"not pushed": {5000, 1}, "pushed": {32, 100}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := newStore(t, newShared(), synced.Config{Interval: time.Hour, MaxKeys: 64 * 8, Log: quiet})
+				b := newShared()
+				s := newStore(t, b, synced.Config{Interval: time.Hour, MaxKeys: 64 * 8, Log: quiet})
 				l := newLimiter(t, s, aligned(10_000, day))
 				if _, err := l.Take(t.Context(), 1000, core.Hit{Rule: "r", Key: "precious"}); err != nil {
 					t.Fatal(err)
@@ -39,6 +40,13 @@ func TestEvictionKeepsWhatIsPrecious(t *testing.T) {
 				}
 				if got := left(t, l, "precious"); got != 9000 {
 					t.Errorf("%d left of the key with 1,000 hits of 10,000, want 9,000", got)
+				}
+				if err := s.Sync(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				taken := int64(1000 + row.keys*row.rounds)
+				if st := s.Stats(); b.total()+int64(st.Lost) != taken { // a hit is pushed or lost
+					t.Errorf("%d hits are pushed and %d lost, of %d", b.total(), st.Lost, taken)
 				}
 			})
 		})
