@@ -107,13 +107,6 @@ func newPlaces(c *Config) (*inflight.Limiter, error) {
 	})
 }
 
-// leave gives the attempt's place to the next request, if it has one.
-func (a *attempt) leave() {
-	if a.place.Allowed {
-		a.guard.places.Settle(a, a.place, core.Outcome{})
-	}
-}
-
 // readTrust sets whether the client is trusted: by its device cookie, or else because its
 // address is known. If the quota of the cookie or of the account's trusted clients is used
 // up, the client is a stranger.

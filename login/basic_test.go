@@ -61,24 +61,31 @@ func TestRequestsAtOnceWithBasicAuthentication(t *testing.T) {
 	}
 }
 
-// A client that has gone does not wait, and the requests of other accounts and forms do not wait.
+// A client that has gone does not wait, and the requests of other accounts,
+// other addresses and forms do not wait. If the quota is 0, nobody does.
 func TestWhoDoesNotWaitInALine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		none := newSite(t, login.Config{Sources: []core.KeyFunc{login.BasicUser()}, Failures: core.Limit{Window: time.Hour}})
+		begun := time.Now()
+		if got := none.serve(basicGet("Basic YWxpY2U6eA=="), http.StatusOK); got != 429 || time.Since(begun) > 0 {
+			t.Errorf("a quota of 0: status %d after %v", got, time.Since(begun))
+		}
 		s := newSite(t, login.Config{Field: "username", Sources: []core.KeyFunc{login.BasicUser()}, Methods: []string{"GET", "POST"}})
 		for range 5 {
 			defer s.begin(basicGet("Basic YWxpY2U6eA=="))(http.StatusOK)
 		}
-		begun := time.Now()
 		gone := basicGet("Basic YWxpY2U6eA==")
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		gone.ctx = ctx
+		elsewhere := basicGet("Basic YWxpY2U6eA==")
+		elsewhere.peer = "192.0.2.9"
 		both := form("203.0.113.1", "alice")
 		both.header.Set("Authorization", "Basic YWxpY2U6eA==")
 		for name, row := range map[string]struct {
 			r    *request
 			want int
-		}{"gone": {gone, 429}, "a form": {form("203.0.113.1", "alice"), 429}, "both": {both, 429}, "bob": {basicGet("Basic Ym9iOng="), 401}} {
+		}{"gone": {gone, 429}, "a form": {form("203.0.113.1", "alice"), 429}, "both": {both, 429}, "bob": {basicGet("Basic Ym9iOng="), 401}, "another address": {elsewhere, 401}} {
 			if got := s.serve(row.r, http.StatusUnauthorized); got != row.want || time.Since(begun) > 0 {
 				t.Errorf("%s: status %d after %v, want %d", name, got, time.Since(begun), row.want)
 			}

@@ -102,7 +102,7 @@ func (g *Guard) Check(r core.Request) (d core.Decision) {
 	judges := false
 	defer func() {
 		if !judges { // also if a hook or key function has panicked
-			a.leave()
+			g.places.Settle(a, a.place, core.Outcome{}) // does nothing without a place
 		}
 	}()
 	d = g.limiter.Check(a)
@@ -164,7 +164,7 @@ func (g *Guard) Settle(r core.Request, d core.Decision, o core.Outcome) {
 	}
 	result := g.config.judge(a, o)
 	g.limiter.Settle(r, d, core.Outcome{Status: int(result)})
-	a.leave()
+	g.places.Settle(a, a.place, core.Outcome{})
 	switch {
 	case result == success:
 		if err := g.memory.remember(a.Context(), a.trust, a.address, a.account); err != nil && !errors.Is(err, resilient.ErrDown) { // which package resilient has logged

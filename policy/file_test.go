@@ -127,9 +127,9 @@ func TestFilesThatAreTooLarge(t *testing.T) {
 	}
 }
 
-// Some editors write a byte order mark.
+// Some editors write a byte order mark, and a carriage return before each line feed.
 func TestAByteOrderMark(t *testing.T) {
-	const text = "policies: [{name: a, limits: 1/h}]"
+	const text = "policies:\r\n  - name: a\r\n    limits: 1/h\r\n"
 	set, err := policy.Parse("f", []byte("\xef\xbb\xbf"+text))
 	if err != nil {
 		t.Fatal(err)

@@ -152,7 +152,7 @@ func (i *indirect) Visit(n ast.Node) ast.Visitor {
 // notInYAML reports whether YAML does not allow a character, or it stands for bytes that are not
 // UTF-8.
 func notInYAML(c rune) bool {
-	return c == utf8.RuneError || c < ' ' && c != '\t' && c != '\r' && c != '\n' || c == 0x7f
+	return c == utf8.RuneError || c < ' ' && !strings.ContainsRune("\t\r\n", c)
 }
 
 // syntax returns a Problem for the parser's error.
