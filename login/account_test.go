@@ -120,7 +120,7 @@ func TestBadRequestsNameTheFieldAndNotItsValue(t *testing.T) {
 func TestConfigNormalizeGetsTrimmedNames(t *testing.T) {
 	s := newSite(t, login.Config{Normalize: strings.ToLower})
 	s.want(many(7, func(i int) int { return s.wrong("203.0.113.1", []string{"Alice", "alice\u2028"}[i%2]) }), "map[401:5 429:2]")
-	if st := s.status("ALICE", "203.0.113.1"); st.AddressAccount.Allowed {
+	if st := s.status(" ALICE\u0085", "203.0.113.1"); st.AddressAccount.Allowed {
 		t.Errorf("%+v", st)
 	}
 }

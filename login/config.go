@@ -52,7 +52,7 @@ type Config struct {
 	// PIN, set keyfuncs.Static("pin") alone.
 	Sources []core.KeyFunc
 	// Normalize maps all spellings that the application takes for one account to one username; nil
-	// means [Normalize]. From requests, it gets names without white space at the ends and without
+	// means [Normalize]. It gets names without white space at the ends, and from requests without
 	// invisible characters.
 	Normalize func(username string) string
 	// ClientIP is the key function for the client's address; nil means
@@ -246,8 +246,10 @@ func (c Config) filled() Config {
 	if c.Field != "" {
 		c.Sources = append([]core.KeyFunc{keyfuncs.PostField(c.Field, keyfuncs.Strict(), keyfuncs.Normalize(usernames.Plain))}, c.Sources...)
 	}
-	if c.Normalize == nil {
+	if normalize := c.Normalize; normalize == nil {
 		c.Normalize = Normalize
+	} else {
+		c.Normalize = func(username string) string { return normalize(strings.TrimSpace(username)) }
 	}
 	if c.ClientIP == nil {
 		c.ClientIP = keyfuncs.ClientIP()
