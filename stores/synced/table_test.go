@@ -95,8 +95,8 @@ func TestAnOperationKeepsItsOwnEntries(t *testing.T) {
 	if _, err := l.Take(t.Context(), 4, hits...); err != nil {
 		t.Fatal(err)
 	}
-	if lost := s.Stats().Lost; lost != 0 {
-		t.Errorf("%d hits of the same operation are lost", lost)
+	if st := s.Stats(); st.Lost != 0 || st.Keys != 120 {
+		t.Errorf("%d hits of the same operation are lost, and %d counters stay, want 120", st.Lost, st.Keys)
 	}
 	if d, err := l.Take(t.Context(), 4, hits...); err != nil || d.Remaining != 2 {
 		t.Errorf("%d left, %v, want 2", d.Remaining, err)
