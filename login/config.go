@@ -93,8 +93,7 @@ type Config struct {
 	Failure func(o core.Outcome) bool
 
 	// SuspiciousAfter is the number of failures in the window of AccountFailures at
-	// which an account becomes suspicious. 0 means half of the quota, rounded up; a negative
-	// number means always.
+	// which an account becomes suspicious. 0 means half of the quota, rounded up.
 	SuspiciousAfter int64
 	// OnSuspicion is called before the handler, for each attempt of a stranger on a
 	// suspicious account that the limits allow. If it returns a denial, such as a page
@@ -171,6 +170,9 @@ func (c *Config) check() error {
 	}
 	length("CookieFor", c.CookieFor)
 	length("KnownFor", c.KnownFor)
+	if c.SuspiciousAfter < 0 {
+		bad("SuspiciousAfter", c.SuspiciousAfter, "must be 0 or more")
+	}
 	for i, m := range c.Methods {
 		if m == "" || m != strings.ToUpper(m) {
 			bad(fmt.Sprintf("Methods[%d]", i), strconv.Quote(m), "must be a method in capitals, such as POST")

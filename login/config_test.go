@@ -28,6 +28,7 @@ func TestConfigErrorsNameTheField(t *testing.T) {
 		{`("address").Limits[0]`, login.Config{Field: "u", Attempts: core.PerMinute(-1)}},
 		{"Methods[1]", login.Config{Field: "u", Methods: []string{"POST", "get"}}},
 		{"Methods[0]", login.Config{Field: "u", Methods: []string{""}}},
+		{"SuspiciousAfter", login.Config{Field: "u", SuspiciousAfter: -1}},
 		{"", login.Config{Field: "u", Secrets: [][]byte{bytes(32)}}},
 		{"Secrets[1]", login.Config{Field: "u", Secrets: [][]byte{bytes(32), bytes(31)}}},
 		{"CookieName", login.Config{Field: "u", CookieName: "a b"}},
