@@ -97,10 +97,9 @@ func TestTheLimitOfTheAddressLimitsCallsOfOnSuspicion(t *testing.T) {
 	}
 }
 
-// By default, an account is suspicious from half of the quota on, rounded up. With a negative
-// SuspiciousAfter, it is from the first attempt on.
+// By default, an account is suspicious from half of the quota on, rounded up.
 func TestWhenSuspicionBegins(t *testing.T) {
-	for _, row := range []struct{ quota, after, want int64 }{{10, 0, 5}, {9, 0, 5}, {2, 0, 1}, {10, 1, 1}, {10, -1, 0}} {
+	for _, row := range []struct{ quota, after, want int64 }{{10, 0, 5}, {9, 0, 5}, {2, 0, 1}, {10, 1, 1}} {
 		first := int64(-1)
 		s := newSite(t, login.Config{AccountFailures: core.PerHour(row.quota), SuspiciousAfter: row.after, OnSuspicion: func(_ core.Request, sus login.Suspicion) *core.Denial {
 			if first < 0 {
