@@ -231,17 +231,15 @@ func take(b *Batch, places []memtable.Place, now int64) {
 	}
 }
 
-// judge advances the item's states to now, sets its At and the Allowed of each result, and
-// reports whether the cost is allowed and the key is not blocked.
+// judge sets the item's At and decides by each of its limits. It reports whether the cost is
+// allowed and the key is not blocked.
 func judge(p *memtable.Place, item *Item, now int64) bool {
 	allowed := true
 	for i := range item.Results {
-		m, w, unlimited := p.Limit(i, item.quota(i))
-		at, _ := m.Advance(w, now)
-		ok := unlimited || m.Allows(w, now, item.Cost)
+		r := &item.Results[i]
+		at := p.Decide(i, item.quota(i), now, item.Cost, (*meter.Result)(r))
 		item.At = max(item.At, at)
-		item.Results[i].Allowed = ok
-		allowed = allowed && ok
+		allowed = allowed && r.Allowed
 	}
 	return allowed && (item.Cost == 0 || p.BlockedUntil(now) <= now)
 }
@@ -249,14 +247,14 @@ func judge(p *memtable.Place, item *Item, now int64) bool {
 // charge charges the item's cost to every limit and reports what is left.
 func charge(p *memtable.Place, item *Item, now int64) {
 	for i := range p.Limits() {
-		p.Charge(i, item.quota(i), now, item.Cost, (*meter.Result)(&item.Results[i]))
+		p.Report(i, item.quota(i), now, item.Cost, true, (*meter.Result)(&item.Results[i]))
 	}
 }
 
 // report fills in the results of an item that was judged and not charged.
 func report(p *memtable.Place, item *Item, now int64) {
 	for i := range p.Limits() {
-		p.Report(i, item.quota(i), now, item.Cost, (*meter.Result)(&item.Results[i]))
+		p.Report(i, item.quota(i), now, item.Cost, false, (*meter.Result)(&item.Results[i]))
 	}
 	until := p.BlockedUntil(now)
 	if until <= now {

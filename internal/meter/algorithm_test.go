@@ -62,21 +62,22 @@ func TestWindowsAgreeWithTheMeter(t *testing.T) {
 					for cost := range int64(12) {
 						words := []uint64{0, 0}
 						if prev > 0 {
-							m.Charge(words, start-1, prev)
+							m.Charge(new(Result), words, start-1, prev)
 						}
 						m.Advance(words, start+e)
 						if cur > 0 {
-							m.Charge(words, start+e, cur)
+							m.Charge(new(Result), words, start+e, cur)
 						}
 						var want Result
-						m.Report(&want, words, start+e, cost, m.Allows(words, start+e, cost))
+						m.Decide(&want, words, start+e, cost)
+						m.Report(&want, words, start+e, cost)
 						var got Result
 						if w.Take(&got, start, start+e, cur, prev, cost, true); got != want {
 							t.Fatalf("%v, %d and %d before, %d µs on, a peek for %d: %+v, want %+v", l, cur, prev, e, cost, got, want)
 						}
 						if want.Allowed {
-							m.Charge(words, start+e, cost)
-							m.Report(&want, words, start+e, cost, true)
+							m.Charge(&want, words, start+e, cost)
+							m.Report(&want, words, start+e, cost)
 						}
 						if w.Take(&got, start, start+e, cur, prev, cost, false); got != want {
 							t.Fatalf("%v, %d and %d before, %d µs on, cost %d: %+v, want %+v", l, cur, prev, e, cost, got, want)
@@ -150,7 +151,7 @@ func TestAMonthAheadOfTheClock(t *testing.T) {
 		{at(3, 9, 1), at(3, 1, 0), false, at(4, 1, 0)},
 	} {
 		w := make([]uint64, cellWords)
-		m.Charge(w, row.charged, 3)
+		m.Charge(new(Result), w, row.charged, 3)
 		_, far := m.Advance(w, row.now)
 		if far != row.far {
 			t.Errorf("%v at %v: far is %v", time.UnixMicro(row.charged).UTC(), time.UnixMicro(row.now).UTC(), far)
@@ -169,7 +170,7 @@ func TestAMeterGoesBackAWindow(t *testing.T) {
 	today := floorTo(now0, Day)
 	for _, at := range []int64{today + hour, today - hour, today + hour} {
 		w := make([]uint64, cellWords)
-		m.Charge(w, at, 3)
+		m.Charge(new(Result), w, at, 3)
 		if want := floorTo(at, Day) + Day; m.Expiry(w) != want {
 			t.Errorf("a hit at %d counts until %d, want %d", at, m.Expiry(w), want)
 		}
@@ -187,7 +188,7 @@ func TestDaysBefore1970(t *testing.T) {
 	for day := range int64(3) {
 		at := -100*Day + day*Day + hour
 		w := make([]uint64, cellWords)
-		m.Charge(w, at, 3)
+		m.Charge(new(Result), w, at, 3)
 		if want := floorTo(at, Day) + Day; m.Expiry(w) != want {
 			t.Errorf("a hit at %d counts until %d, want %d", at, m.Expiry(w), want)
 		}
@@ -372,7 +373,7 @@ func TestTheRingOfALogFollowsAList(t *testing.T) {
 				}
 			}
 			cost := 1 + r.Int64N(quota+2) // also above the quota: the newest hits stay
-			m.Charge(w, now, cost)
+			m.Charge(new(Result), w, now, cost)
 			for range cost {
 				list = append(list, now)
 			}
@@ -443,7 +444,7 @@ func TestARefundThatMakesNoRoomLeavesTheWait(t *testing.T) {
 	m := New(limit)
 	for back, want := range map[int64]bool{1: true, 2: true, 3: false} {
 		w := make([]uint64, lockoutWords)
-		full.Charge(w, now0, 5)
+		full.Charge(new(Result), w, now0, 5)
 		m.Refund(w, now0+1, now0, 0, back)
 		if got := loadLockout(w).locked(now0 + 1); got != want {
 			t.Errorf("after a refund of %d of 5 hits and a quota of 3: locked %v, want %v", back, got, want)

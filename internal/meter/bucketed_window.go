@@ -1,5 +1,7 @@
 package meter
 
+import "encoding/binary"
+
 // A bucketed window counts the hits of each precision P, a divisor of the
 // window's length W: with n = W/P and k = floor(now/P),
 //
@@ -63,10 +65,10 @@ func (*bucketedWindow) append(m *Meter, dst []byte, w []uint64) []byte {
 	for m.bucketCount(w, oldest) == 0 {
 		oldest--
 	}
-	dst = appendTime(dst, int64(w[bucketsNewest]))
-	dst = appendCount(dst, uint64(oldest+1))
+	dst = binary.AppendVarint(dst, int64(w[bucketsNewest]))
+	dst = binary.AppendUvarint(dst, uint64(oldest+1))
 	for age := range oldest + 1 {
-		dst = appendCount(dst, uint64(m.bucketCount(w, age)))
+		dst = binary.AppendUvarint(dst, uint64(m.bucketCount(w, age)))
 	}
 	return dst
 }
@@ -114,8 +116,8 @@ func (*bucketedWindow) advance(m *Meter, w []uint64, now int64) (at int64, far b
 	return now, far
 }
 
-func (*bucketedWindow) allows(m *Meter, w []uint64, _, cost int64) bool {
-	return cost <= m.quota-bucketsTotal(w)
+func (*bucketedWindow) left(m *Meter, w []uint64, _ int64) int64 {
+	return max(0, m.quota-bucketsTotal(w))
 }
 
 func (*bucketedWindow) charge(m *Meter, w []uint64, now, cost int64) {
@@ -125,16 +127,20 @@ func (*bucketedWindow) charge(m *Meter, w []uint64, now, cost int64) {
 	m.addToBucket(w, 0, min(cost, MaxCount-bucketsTotal(w)))
 }
 
+// wait goes through the buckets from the oldest one until enough hits have stopped counting. For
+// the whole quota all of them must have: then the newest bucket with hits decides.
 func (*bucketedWindow) wait(m *Meter, w []uint64, now, cost int64) int64 {
-	excess := bucketsTotal(w) + cost - m.quota
-	if excess <= 0 {
-		return 0
-	}
-	age := m.oldestBucket(w)
-	for ; age > 0; age-- {
-		if excess -= m.bucketCount(w, age); excess <= 0 {
-			break
+	age := int64(0)
+	if cost == m.quota {
+		for m.bucketCount(w, age) == 0 {
+			age++
 		}
+		return m.bucketEnd(w, age) - now
+	}
+	age = m.oldestBucket(w)
+	for excess := bucketsTotal(w) + cost - m.quota - m.bucketCount(w, age); excess > 0; {
+		age--
+		excess -= m.bucketCount(w, age)
 	}
 	return m.bucketEnd(w, age) - now
 }
@@ -169,22 +175,6 @@ func (m *Meter) bucketEnd(w []uint64, age int64) int64 {
 	return (int64(w[bucketsNewest]) - age + m.buckets + 1) * m.precision
 }
 
-func (a *bucketedWindow) outlook(m *Meter, w []uint64, now int64) (left, reset, more int64) {
-	total := bucketsTotal(w)
-	if total == 0 {
-		return m.quota, 0, 0
-	}
-	newest := int64(0)
-	for newest < m.buckets && m.bucketCount(w, newest) == 0 {
-		newest++
-	}
-	left, reset = max(0, m.quota-total), m.bucketEnd(w, newest)-now
-	if left+1 == m.quota {
-		return left, reset, reset
-	}
-	return left, reset, a.wait(m, w, now, left+1)
-}
-
 func (*bucketedWindow) refund(m *Meter, w []uint64, _, at, _, cost int64) {
 	if len(w) == 0 {
 		return
@@ -208,8 +198,10 @@ func (*bucketedWindow) grant(m *Meter, w []uint64, _, n int64) {
 	}
 }
 
+// expiry is the end of the newest bucket, even if an older one has the last hit. Buckets that have
+// become empty mean the same as none at any time.
 func (*bucketedWindow) expiry(m *Meter, w []uint64) int64 {
-	if len(w) == 0 {
+	if bucketsTotal(w) == 0 {
 		return 0
 	}
 	return m.bucketEnd(w, 0)

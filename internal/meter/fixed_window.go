@@ -17,7 +17,7 @@ package meter
 // in seconds. So the state of a Calendar contains its end, which does not depend on the time zone
 // database.
 
-type fixedWindow struct{ inCell }
+type fixedWindow struct{ fixedSize }
 
 // opened returns the window that a first hit at now opens.
 func (m *Meter) opened(now int64) cell {
@@ -63,9 +63,11 @@ func (c cell) far(m *Meter, now int64) bool {
 	return c.t > open.end(m) || c.t-now >= open.end(m)-open.t
 }
 
-func (*fixedWindow) allows(m *Meter, w []uint64, _, cost int64) bool {
-	return cost <= m.quota-int64(loadCell(w).a)
+func (*fixedWindow) left(m *Meter, w []uint64, _ int64) int64 {
+	return max(0, m.quota-int64(loadCell(w).a))
 }
+
+func (*fixedWindow) wait(m *Meter, w []uint64, now, _ int64) int64 { return loadCell(w).end(m) - now }
 
 func (*fixedWindow) charge(m *Meter, w []uint64, now, cost int64) {
 	c := loadCell(w)
@@ -74,23 +76,6 @@ func (*fixedWindow) charge(m *Meter, w []uint64, now, cost int64) {
 	}
 	c.a = addCount(c.a, cost)
 	c.store(w)
-}
-
-func (*fixedWindow) wait(m *Meter, w []uint64, now, cost int64) int64 {
-	c := loadCell(w)
-	if int64(c.a)+cost <= m.quota {
-		return 0
-	}
-	return c.end(m) - now
-}
-
-func (*fixedWindow) outlook(m *Meter, w []uint64, now int64) (left, reset, more int64) {
-	c := loadCell(w)
-	if c.a == 0 {
-		return m.quota, 0, 0
-	}
-	end := c.end(m) - now
-	return max(0, m.quota-int64(c.a)), end, end
 }
 
 // refund takes hits of the time at out of the window, if it is in it.
@@ -118,14 +103,15 @@ func (*fixedWindow) lifetime(m *Meter) int64 {
 	return m.window
 }
 
-// read reads a cell. No window of a Calendar is longer than its nominal length and longestChange.
+// read checks the length of a Calendar's window: none is longer than the nominal length and
+// longestChange.
 func (a *fixedWindow) read(m *Meter, r *Reader) []uint64 {
-	if m.calendar == nil {
-		return a.inCell.read(m, r)
+	w := a.fixedSize.read(m, r)
+	c, longest := loadCell(w), int64(MaxCount)
+	if m.calendar != nil {
+		longest = a.lifetime(m) / microsecond
+		r.Bad = r.Bad || c.b == 0 && c != (cell{})
 	}
-	c := r.cell()
-	if c.a > MaxCount || c != (cell{}) && (c.b == 0 || int64(c.b)*microsecond > a.lifetime(m)) {
-		r.Bad = true
-	}
-	return r.words(c)
+	r.Bad = r.Bad || c.a > MaxCount || int64(c.b) > longest
+	return w
 }

@@ -97,7 +97,7 @@ func TestAGrantOfASlidingWindowAddsNoHits(t *testing.T) {
 func TestARefundOfTheNextWindowsFirstInstant(t *testing.T) {
 	m := New(Limit{Quota: 5, Capacity: 5, Window: Day, Algorithm: Calendar, Zone: time.UTC})
 	w := make([]uint64, cellWords)
-	m.Charge(w, now0, 3)
+	m.Charge(new(Result), w, now0, 3)
 	c := loadCell(w)
 	for _, row := range []struct {
 		at   int64
@@ -117,7 +117,7 @@ func TestAFarDebtIsAFullBucketOfItsOwnQuota(t *testing.T) {
 	m := New(Limit{Quota: 10, Capacity: 10, Window: hour, Algorithm: TokenBucket})
 	high := m.With(100)
 	charged := make([]uint64, cellWords)
-	high.Charge(charged, now0+10*hour, 100)
+	high.Charge(new(Result), charged, now0+10*hour, 100)
 	for _, asks := range []Meter{m, high} {
 		w := slices.Clone(charged)
 		asks.Advance(w, now0)
@@ -159,7 +159,7 @@ func TestABurstIsInProportionToTheLimit(t *testing.T) {
 func TestALookWithAnotherQuotaChangesNothing(t *testing.T) {
 	m := New(Limit{Quota: 1, Capacity: 7, Window: hour, Algorithm: TokenBucket})
 	w := make([]uint64, cellWords)
-	m.Charge(w, now0, 6)
+	m.Charge(new(Result), w, now0, 6)
 	before := [2]uint64{w[0], w[1]}
 	for _, quota := range []int64{1, 2, 1000, MaxCount} {
 		other := m.With(quota)
@@ -177,7 +177,7 @@ func TestAChargeToABucketWithoutAQuota(t *testing.T) {
 	m := New(Limit{Quota: 0, Capacity: 3, Window: hour, Algorithm: TokenBucket})
 	for _, cost := range []int64{1, 3, 4, MaxCount} {
 		w := make([]uint64, cellWords)
-		if m.Charge(w, now0, cost); w[0] != 0 || w[1] != 0 {
+		if m.Charge(new(Result), w, now0, cost); w[0] != 0 || w[1] != 0 {
 			t.Errorf("a charge of %d: state %v", cost, w)
 		}
 	}

@@ -1,6 +1,7 @@
 package meter
 
 import (
+	"math"
 	"testing"
 	"time"
 	_ "time/tzdata" // so that every system has the zones
@@ -67,4 +68,38 @@ func timeOf(m *Meter, w []uint64) int64 {
 	default:
 		return loadCell(w).t
 	}
+}
+
+// Forever is the wait of a cost that is never allowed.
+const Forever int64 = math.MaxInt64
+
+func (m *Meter) Advance(w []uint64, now int64) (at int64, far bool) {
+	return m.Decide(new(Result), w, now, 0)
+}
+
+// Remaining returns the largest cost that is allowed by a state that has been advanced to now.
+func (m *Meter) Remaining(w []uint64, now int64) int64 { return m.arithmetic.left(m, w, now) }
+
+// Allows reports whether a state that has been advanced to now allows cost.
+func (m *Meter) Allows(w []uint64, now, cost int64) bool { return cost <= m.Remaining(w, now) }
+
+// result returns what is reported of a decision on cost.
+func (m *Meter) result(w []uint64, now, cost int64) (r Result) {
+	r.Remaining, r.Allowed = m.Remaining(w, now), m.Allows(w, now, cost)
+	m.Report(&r, w, now, cost)
+	return r
+}
+
+// Wait returns how long it takes until cost is allowed.
+func (m *Meter) Wait(w []uint64, now, cost int64) int64 {
+	if d := m.result(w, now, cost).RetryAfter; d != Never {
+		return d.Microseconds()
+	}
+	return Forever
+}
+
+// Outlook returns what is left, and how long it takes until all is and until more is.
+func (m *Meter) Outlook(w []uint64, now int64) (left, reset, more int64) {
+	r := m.result(w, now, 0)
+	return r.Remaining, r.ResetAfter.Microseconds(), r.MoreAfter.Microseconds()
 }

@@ -5,6 +5,90 @@ import (
 	"time"
 )
 
+// Algorithm is one way of counting hits.
+type Algorithm uint8
+
+// The algorithms.
+const (
+	SlidingWindow Algorithm = iota
+	FixedWindow
+	BucketedWindow
+	SlidingLog
+	TokenBucket
+	Lockout
+	Calendar
+)
+
+// arithmetic is what an algorithm does with the words of a state. All but words, grow, advance,
+// expiry and append read a state that has been advanced to now.
+type arithmetic interface {
+	// advance brings the state to the time of a decision: see Decide. Hits that have left the
+	// window are dropped.
+	advance(m *Meter, w []uint64, now int64) (at int64, far bool)
+	// left returns the largest cost that is allowed at now.
+	left(m *Meter, w []uint64, now int64) int64
+	// wait returns how long it takes, without further hits, until cost is allowed, which is
+	// above what is left and at most the capacity.
+	wait(m *Meter, w []uint64, now, cost int64) int64
+	// charge, refund and grant do what the methods of Meter do, for 1 hit or more.
+	charge(m *Meter, w []uint64, now, cost int64)
+	refund(m *Meter, w []uint64, now, at, reset, cost int64)
+	grant(m *Meter, w []uint64, now, n int64)
+	expiry(m *Meter, w []uint64) int64
+
+	words(m *Meter, w []uint64, cost int64) int
+	grow(to, from []uint64)
+	append(m *Meter, dst []byte, w []uint64) []byte
+	read(m *Meter, r *Reader) []uint64
+
+	worstCase(m *Meter) int64
+	lifetime(m *Meter) int64
+}
+
+// algorithms lists every algorithm once. The wire number names it in stored
+// states and to the Redis script. A wire number never changes, and no other
+// algorithm may ever get it.
+var algorithms = [...]struct {
+	name  string
+	wire  uint8
+	words int // of a state; 0: it grows
+	arithmetic
+}{
+	SlidingWindow:  {"sliding_window", 0, cellWords, &slidingWindow{}},
+	FixedWindow:    {"fixed_window", 1, cellWords, &fixedWindow{}},
+	BucketedWindow: {"bucketed_window", 2, 0, &bucketedWindow{}},
+	SlidingLog:     {"sliding_log", 3, 0, &slidingLog{}},
+	TokenBucket:    {"token_bucket", 4, cellWords, &tokenBucket{}},
+	Lockout:        {"lockout", 5, lockoutWords, &lockout{}},
+	Calendar:       {"calendar_window", 6, cellWords, &fixedWindow{}},
+}
+
+// MostFixedWords is the size of the largest state that does not grow.
+const MostFixedWords = lockoutWords
+
+// Algorithms returns all algorithms.
+func Algorithms() []Algorithm {
+	all := make([]Algorithm, len(algorithms))
+	for i := range all {
+		all[i] = Algorithm(i)
+	}
+	return all
+}
+
+// String returns the algorithm's name.
+func (a Algorithm) String() string {
+	if int(a) < len(algorithms) {
+		return algorithms[a].name
+	}
+	return "unknown_algorithm"
+}
+
+// Wire returns the algorithm's wire number.
+func (a Algorithm) Wire() uint8 { return algorithms[a].wire }
+
+// Grows reports whether the states of the algorithm have no fixed size.
+func (a Algorithm) Grows() bool { return algorithms[a].words == 0 }
+
 // The largest numbers that a state may hold. Package core returns an error for
 // limits that could exceed them.
 const (

@@ -23,8 +23,6 @@ const lockoutWords = 3
 
 type lockout struct{ fixedSize }
 
-func (*lockout) words(*Meter, []uint64, int64) int { return lockoutWords }
-
 // Waits is what a lockout adds to a fixed window. Times are microseconds.
 type Waits struct {
 	First, Longest int64
@@ -65,33 +63,19 @@ func (k *lockoutTerms) length(strikes uint32) int64 {
 }
 
 func loadLockout(w []uint64) lockoutCell {
-	_ = w[2]
-	return lockoutCell{int64(w[0]), uint32(w[1]), uint32(w[1] >> 32), int64(w[2])}
+	c := loadCell(w)
+	return lockoutCell{c.t, c.a, c.b, int64(w[2])}
 }
 
 func (c lockoutCell) store(w []uint64) {
-	_ = w[2]
-	w[0], w[1], w[2] = uint64(c.start), uint64(c.count)|uint64(c.strikes)<<32, uint64(c.until)
+	cell{c.start, c.count, c.strikes}.store(w)
+	w[2] = uint64(c.until)
 }
 
-// append writes the start, the hits, the strikes and the end of the last wait.
-func (*lockout) append(_ *Meter, dst []byte, w []uint64) []byte {
+func (a *lockout) read(m *Meter, r *Reader) []uint64 {
+	w := a.fixedSize.read(m, r)
 	c := loadLockout(w)
-	dst = appendTime(dst, c.start)
-	dst = appendCount(dst, uint64(c.count))
-	dst = appendCount(dst, uint64(c.strikes))
-	return appendTime(dst, c.until)
-}
-
-func (*lockout) read(_ *Meter, r *Reader) []uint64 {
-	c := lockoutCell{
-		start:   r.Time(),
-		count:   uint32(r.Uvarint(MaxCount)),
-		strikes: uint32(r.Uvarint(maxStrikes)),
-		until:   r.Time(),
-	}
-	w := make([]uint64, lockoutWords)
-	c.store(w)
+	r.Bad = r.Bad || c.count > MaxCount || c.strikes > maxStrikes
 	return w
 }
 
@@ -106,7 +90,7 @@ func (*lockout) advance(m *Meter, w []uint64, now int64) (at int64, far bool) {
 		if c.start < c.until || at >= c.start+m.window {
 			c.start, c.count = 0, 0
 		}
-		if c.left(m, at) == 0 {
+		if c.unforgotten(m, at) == 0 {
 			c.strikes, c.until = 0, 0
 		}
 		at = max(now, c.start)
@@ -121,23 +105,29 @@ func (c lockoutCell) last(m *Meter) int64 { return m.lockout.length(max(c.strike
 // locked reports whether a wait is under way: not if a window has begun since.
 func (c lockoutCell) locked(now int64) bool { return max(now, c.start) < c.until }
 
-// left returns the strikes that are not forgotten at now.
-func (c lockoutCell) left(m *Meter, now int64) uint32 {
+// unforgotten returns the strikes that are not forgotten at now.
+func (c lockoutCell) unforgotten(m *Meter, now int64) uint32 {
 	if now <= c.until {
 		return c.strikes
 	}
 	return c.strikes - uint32(min(int64(c.strikes), (now-c.until)/m.lockout.Decay))
 }
 
-func (c lockoutCell) used(m *Meter, now int64) int64 {
+func (*lockout) left(m *Meter, w []uint64, now int64) int64 {
+	c := loadLockout(w)
 	if c.locked(now) {
-		return m.quota
+		return 0
 	}
-	return int64(c.count)
+	return max(0, m.quota-int64(c.count))
 }
 
-func (*lockout) allows(m *Meter, w []uint64, now, cost int64) bool {
-	return cost <= m.quota-loadLockout(w).used(m, now)
+// wait is the same for every cost: all hits come back at once.
+func (*lockout) wait(m *Meter, w []uint64, now, _ int64) int64 {
+	c := loadLockout(w)
+	if c.locked(now) {
+		return c.until - now
+	}
+	return c.start + m.window - now
 }
 
 // charge counts hits. Those that use the quota up begin a wait. During a wait
@@ -153,31 +143,11 @@ func (*lockout) charge(m *Meter, w []uint64, now, cost int64) {
 	}
 	c.count = addCount(c.count, cost)
 	if int64(c.count) >= m.quota {
-		before := c.left(m, now)
+		before := c.unforgotten(m, now)
 		c.until = now + m.lockout.length(before)
 		c.strikes = min(before+1, m.lockout.levels)
 	}
 	c.store(w)
-}
-
-func (*lockout) wait(m *Meter, w []uint64, now, cost int64) int64 {
-	switch c := loadLockout(w); {
-	case c.locked(now):
-		return c.until - now
-	case int64(c.count)+cost <= m.quota:
-		return 0
-	default:
-		return c.start + m.window - now
-	}
-}
-
-func (a *lockout) outlook(m *Meter, w []uint64, now int64) (left, reset, more int64) {
-	left = max(0, m.quota-loadLockout(w).used(m, now))
-	if left >= m.quota {
-		return left, 0, 0
-	}
-	reset = a.wait(m, w, now, m.quota) // all hits come back at once
-	return left, reset, reset
 }
 
 // refund takes hits of the time at out of the window that is open or has been

@@ -74,7 +74,7 @@ func walk(t *testing.T, rounds int, check func(fail func(string, ...any), m *Met
 					m.Grow(longer, w)
 					w = longer
 				}
-				m.Charge(w, now, cost)
+				m.Charge(new(Result), w, now, cost)
 				p.charge(now, cost)
 				if !slices.ContainsFunc(charges, func(c charge) bool { return c.at == now }) {
 					charges = append(charges, charge{now, now + resetOf(&m, w, now), cost})
@@ -118,9 +118,9 @@ func TestAWaitEndsWhenTheCostIsAdmitted(t *testing.T) {
 	})
 }
 
-// Take does what Advance, Admits, Charge and Report do, also after the quota has
-// been lowered; a peek charges nothing.
-func TestTakeIsItsSteps(t *testing.T) {
+// What a charge leaves is what the state has left afterwards, also above the quota and after the quota
+// has been lowered. To decide charges nothing.
+func TestAChargeLeavesWhatTheStateHas(t *testing.T) {
 	walk(t, 4000, func(fail func(string, ...any), m *Meter, p *plain, w []uint64, now int64, r *rand.Rand) {
 		lower := p.Limit
 		if lower.Quota = r.Int64N(lower.Quota + 1); lower.Algorithm == Lockout {
@@ -128,27 +128,20 @@ func TestTakeIsItsSteps(t *testing.T) {
 		}
 		lower.Capacity = min(lower.Capacity, lower.Quota)
 		other := New(lower)
-		for i, peek := range []bool{false, true, false, true} {
-			if i == 2 {
-				m = &other
-			}
+		for _, m := range []*Meter{m, &other} {
 			cost := r.Int64N(m.capacity + 2)
 			at := now + r.Int64N(2*m.window) - m.window/3
-			one := make([]uint64, max(len(w), m.Words(w, cost)))
-			m.Grow(one, w)
-			two := slices.Clone(one)
+			state := make([]uint64, max(len(w), m.Words(w, cost)))
+			m.Grow(state, w)
 			var a, b Result
-			atA := m.Take(one, at, cost, peek, &a)
-			atB, _ := m.Advance(two, at)
-			ok := m.Allows(two, at, cost)
-			if ok && !peek {
-				m.Charge(two, at, cost)
+			first, _ := m.Decide(&a, state, at, cost)
+			second, _ := m.Decide(&b, state, at, cost)
+			if a != b || first != second || a.Allowed != (cost <= a.Remaining) || cost == 0 && !a.Allowed {
+				fail("a decision on %d at %d: %+v at %d, and another one: %+v at %d", cost, at, a, first, b, second)
 			}
-			if m.Report(&b, two, at, cost, ok); a != b || atA != atB || !slices.Equal(one, two) {
-				fail("Take of %d at %d (peek %v): %+v at %d, %v; in steps %+v at %d, %v", cost, at, peek, a, atA, one, b, atB, two)
-			}
-			if cost == 0 && !a.Allowed || m.Wait(two, at, 0) != 0 {
-				fail("a cost of 0 has to wait for %d µs", m.Wait(two, at, 0))
+			m.Charge(&a, state, at, cost)
+			if left := m.Remaining(state, at); a.Remaining != left || !a.Allowed {
+				fail("a charge of %d at %d to %d: %+v, and %d are left", cost, at, b.Remaining, a, left)
 			}
 		}
 	})
@@ -186,8 +179,8 @@ func TestAStateIsReadAgain(t *testing.T) {
 func TestALogOfOneByteAHitIsRead(t *testing.T) {
 	m := New(Limit{Quota: 5, Capacity: 5, Window: hour, Algorithm: SlidingLog})
 	w := make([]uint64, m.Words(nil, 3))
-	m.Charge(w, 1, 2)
-	m.Charge(w, 2, 1)
+	m.Charge(new(Result), w, 1, 2)
+	m.Charge(new(Result), w, 2, 1)
 	text := m.AppendState(nil, w)
 	r := &Reader{Rest: text}
 	if again := m.ReadState(r); len(text) != 4 || r.Bad || m.Remaining(again, 2) != 2 {
@@ -209,8 +202,8 @@ func TestAnExpiredStateMeansNothing(t *testing.T) {
 		if end-now > m.Lifetime() {
 			fail("it expires in %d µs, and the lifetime is %d", end-now, m.Lifetime())
 		}
-		if m.Blank(w, now) && !p.blank(now) || m.Blank(w, max(now, end)-1) && end > now && m.algorithm != BucketedWindow || !m.Blank(w, max(now, end)) {
-			fail("blank now: %v, before the expiry: %v, then: %v", m.Blank(w, now), m.Blank(w, end-1), m.Blank(w, end))
+		if end <= now && !p.blank(now) {
+			fail("hits count at %d, and the state expires at %d", now, end)
 		}
 	})
 }

@@ -1,5 +1,7 @@
 package meter
 
+import "encoding/binary"
+
 // A sliding log keeps the time of every hit. With W the window's length,
 //
 //	allowed ⇔ hits with now − time < W, + cost ≤ quota
@@ -54,14 +56,14 @@ func (*slidingLog) grow(to, from []uint64) {
 // one before.
 func (*slidingLog) append(_ *Meter, dst []byte, w []uint64) []byte {
 	n := logLen(w)
-	dst = appendCount(dst, uint64(n))
+	dst = binary.AppendUvarint(dst, uint64(n))
 	last := int64(0)
 	for i := range n {
 		at := int64(*logHit(w, i))
 		if i == 0 {
-			dst = appendTime(dst, at)
+			dst = binary.AppendVarint(dst, at)
 		} else {
-			dst = appendCount(dst, uint64(at-last))
+			dst = binary.AppendUvarint(dst, uint64(at-last))
 		}
 		last = at
 	}
@@ -114,7 +116,12 @@ func (*slidingLog) advance(m *Meter, w []uint64, now int64) (at int64, far bool)
 	return at, far
 }
 
-func (*slidingLog) allows(m *Meter, w []uint64, _, cost int64) bool { return cost <= m.quota-logLen(w) }
+func (*slidingLog) left(m *Meter, w []uint64, _ int64) int64 { return max(0, m.quota-logLen(w)) }
+
+// wait ends when so many of the oldest hits have left the window that cost fits.
+func (*slidingLog) wait(m *Meter, w []uint64, now, cost int64) int64 {
+	return int64(*logHit(w, logLen(w)+cost-m.quota-1)) + m.window - now
+}
 
 func (*slidingLog) charge(m *Meter, w []uint64, now, cost int64) {
 	n := logLen(w)
@@ -140,26 +147,6 @@ func (*slidingLog) charge(m *Meter, w []uint64, now, cost int64) {
 // mostHits returns the most hits that a charge leaves in a log of n: the quota, or n if another
 // quota has allowed more.
 func (m *Meter) mostHits(n int64) int64 { return max(m.quota, n) }
-
-func (*slidingLog) wait(m *Meter, w []uint64, now, cost int64) int64 {
-	excess := logLen(w) + cost - m.quota
-	if excess <= 0 {
-		return 0
-	}
-	return int64(*logHit(w, excess-1)) + m.window - now
-}
-
-func (*slidingLog) outlook(m *Meter, w []uint64, now int64) (left, reset, more int64) {
-	n := logLen(w)
-	if n == 0 {
-		return m.quota, 0, 0
-	}
-	left, reset = max(0, m.quota-n), int64(*logHit(w, n-1))+m.window-now
-	if left+1 == m.quota {
-		return left, reset, reset
-	}
-	return left, reset, int64(*logHit(w, n+left-m.quota)) + m.window - now
-}
 
 // refund takes up to cost hits of the time at out of the log.
 func (*slidingLog) refund(_ *Meter, w []uint64, _, at, _, cost int64) {

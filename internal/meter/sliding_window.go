@@ -14,7 +14,7 @@ package meter
 // The state is a cell: t is the start of the current window, a its hits, b the
 // hits of the previous window.
 
-type slidingWindow struct{ inCell }
+type slidingWindow struct{ fixedSize }
 
 func (*slidingWindow) advance(m *Meter, w []uint64, now int64) (at int64, far bool) {
 	c := loadCell(w)
@@ -32,6 +32,13 @@ func (*slidingWindow) advance(m *Meter, w []uint64, now int64) (at int64, far bo
 	return now, false
 }
 
+func (a *slidingWindow) read(m *Meter, r *Reader) []uint64 {
+	w := a.fixedSize.read(m, r)
+	c := loadCell(w)
+	r.Bad = r.Bad || c.a > MaxCount || c.b > MaxCount
+	return w
+}
+
 // turned makes a window that has ended the previous one. advance does not do
 // it, because its result is kept even if nothing is charged: a denied request
 // must not move on windows that began at a hit.
@@ -42,17 +49,16 @@ func (c cell) turned(m *Meter, now int64) cell {
 	return c
 }
 
-// used is the left side of the formula, without the cost, of a cell that has turned. If
-// the start is ahead of now, e is 0.
-func (c cell) used(m *Meter, now int64) int64 {
-	if c.b == 0 {
-		return int64(c.a)
+// left is the quota less the left side of the formula without the cost. If the start is ahead of
+// now, e is 0.
+func (*slidingWindow) left(m *Meter, w []uint64, now int64) int64 {
+	c := loadCell(w).turned(m, now)
+	used := int64(c.a)
+	if c.b > 0 {
+		share, _ := MulDiv(int64(c.b), m.window-max(0, now-c.t), m.window)
+		used += share
 	}
-	return int64(c.a) + mulDiv(int64(c.b), m.window-max(0, now-c.t), m.window)
-}
-
-func (*slidingWindow) allows(m *Meter, w []uint64, now, cost int64) bool {
-	return cost <= m.quota-loadCell(w).turned(m, now).used(m, now)
+	return max(0, m.quota-used)
 }
 
 // charge adds hits to the current window, and opens one if there is none.
@@ -65,26 +71,20 @@ func (*slidingWindow) charge(m *Meter, w []uint64, now, cost int64) {
 	c.store(w)
 }
 
-func (*slidingWindow) wait(m *Meter, w []uint64, now, cost int64) int64 {
-	return loadCell(w).turned(m, now).waitSliding(m, now, cost)
-}
-
-// waitSliding solves the formula for the first time at which cost fits. With
+// wait solves the formula for the first time at which cost fits. With
 // room = quota − cost, it fits while
 //
 //	current + floor(previous·(W−e)/W) ≤ room   ⇔   W−e ≤ floor(((room−current+1)·W − 1) / previous)
 //
 // if current alone is within room. Otherwise the same holds in the next window,
 // in which current has become previous and there is no other hit.
-func (c cell) waitSliding(m *Meter, now, cost int64) int64 {
-	if m.quota-c.used(m, now) >= cost {
-		return 0
+func (*slidingWindow) wait(m *Meter, w []uint64, now, cost int64) int64 {
+	c := loadCell(w).turned(m, now)
+	room, current, end := m.quota-cost, int64(c.a), c.t+m.window-now
+	if current > room {
+		return end + m.window - fits(room, current, m.window)
 	}
-	room, e := m.quota-cost, now-c.t
-	if current := int64(c.a); current > room {
-		return m.window - e + m.window - fits(room, current, m.window)
-	}
-	return m.window - fits(room-int64(c.a), int64(c.b), m.window) - e
+	return end - fits(room-current, int64(c.b), m.window)
 }
 
 // fits returns the largest part of a window for which count, weighted by it, is
@@ -93,40 +93,6 @@ func fits(room, count, window int64) int64 {
 	x := wideMul(room+1, window).sub(wide{0, 1})
 	q, _ := x.div(count)
 	return q
-}
-
-// outlook solves the formula as waitSliding does. If hits are left, one
-// more is left when one hit less of the previous window counts, or, if none of
-// them counts, when one hit less of the current window does: one microsecond
-// after its end.
-func (*slidingWindow) outlook(m *Meter, w []uint64, now int64) (left, reset, more int64) {
-	c := loadCell(w).turned(m, now)
-	end, used, previous := c.t+m.window-now, int64(c.a), int64(0)
-	if c.b > 0 {
-		// As in used, e is 0 if the start is ahead of now.
-		previous = mulDiv(int64(c.b), min(end, m.window), m.window)
-		used += previous
-	}
-	if used == 0 {
-		return m.quota, 0, 0
-	}
-	if c.a > 0 { // until the last hit of the current window counts no more
-		reset = end + m.window - int64(uint64(m.window-1)/uint64(c.a))
-	} else {
-		reset = end - int64(uint64(m.window-1)/uint64(c.b))
-	}
-	left = max(0, m.quota-used)
-	switch {
-	case left+1 == m.quota:
-		more = reset
-	case left == 0:
-		more = c.waitSliding(m, now, 1)
-	case previous == 0:
-		more = end + 1
-	default:
-		more = end - fits(previous-1, int64(c.b), m.window)
-	}
-	return left, reset, more
 }
 
 // refund takes hits of the time at out of the window that it is in.
@@ -149,7 +115,7 @@ func (*slidingWindow) grant(m *Meter, w []uint64, now, n int64) {
 	newest := min(n, int64(t.a))
 	t.a -= uint32(newest)
 	length := m.window - max(0, now-t.t)
-	if share := mulDiv(int64(t.b), length, m.window); share > 0 && n > newest {
+	if share, _ := MulDiv(int64(t.b), length, m.window); share > 0 && n > newest {
 		t.b = uint32(fits(max(0, share-(n-newest)), length, m.window))
 	}
 	if now >= c.t+m.window && c != (cell{}) {

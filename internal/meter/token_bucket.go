@@ -21,24 +21,22 @@ package meter
 
 const overBurst = 1 << 31
 
-type tokenBucket struct{ inCell }
+type tokenBucket struct{ fixedSize }
 
 // part returns a without the bit.
 func (c cell) part() uint32 { return c.a &^ overBurst }
 
-func (*tokenBucket) read(_ *Meter, r *Reader) []uint64 {
-	c := r.cell()
-	if c != (cell{}) && (c.b == 0 || c.part() >= c.b || c.b > MaxCount) {
-		r.Bad = true
-	}
-	return r.words(c)
+func (a *tokenBucket) read(m *Meter, r *Reader) []uint64 {
+	w := a.fixedSize.read(m, r)
+	c := loadCell(w)
+	r.Bad = r.Bad || c != (cell{}) && (c.part() >= c.b || c.b > MaxCount)
+	return w
 }
 
 // advance returns now: the state of a token bucket has no time of its own.
 func (*tokenBucket) advance(m *Meter, w []uint64, now int64) (at int64, far bool) {
 	switch c := loadCell(w); {
-	case c == cell{}:
-	case c.t < now || c.t == now && c.part() == 0 || c.b == 0:
+	case c.b == 0 || c.t < now || c.t == now && c.part() == 0: // nothing is owed
 		cell{}.store(w)
 	case c.unexplained(m, now):
 		stored := m.With(int64(c.b))
@@ -52,18 +50,13 @@ func (*tokenBucket) advance(m *Meter, w []uint64, now int64) (at int64, far bool
 // ahead of now: the debt is at least the most that a charge leaves and what a window pays
 // off, (burst + quota) × window, or (2 × burst + quota) × window if overBurst is set. The burst is
 // that of the quota that is stored, or the limit's own if that is larger: the quota may have been
-// raised since.
+// raised since. A debt that less than a window pays off is always explained.
 //
 // A quota of 0 counts nothing and forgets nothing.
 func (c cell) unexplained(m *Meter, now int64) bool {
-	if c.t <= now || m.quota == 0 || m.narrow && int64(c.b) == m.quota && c.t-now < m.ahead {
+	if c.t-now < m.window || m.quota == 0 {
 		return false
 	}
-	return c.exceeds(m, now)
-}
-
-// exceeds is unexplained in 128 bits.
-func (c cell) exceeds(m *Meter, now int64) bool {
 	stored := m.With(int64(c.b))
 	most := wideMul(m.window, max(stored.capacity, m.own.capacity))
 	if c.a&overBurst != 0 {
@@ -74,9 +67,6 @@ func (c cell) exceeds(m *Meter, now int64) bool {
 
 // debt returns D at now. The cell has been advanced to now.
 func (c cell) debt(now int64) wide {
-	if c == (cell{}) {
-		return wide{}
-	}
 	return wideMul(c.t-now, int64(c.b)).add(wide{0, uint64(c.part())})
 }
 
@@ -93,79 +83,27 @@ func (m *Meter) debtor(now int64, d wide) cell {
 	return c
 }
 
-func (*tokenBucket) allows(m *Meter, w []uint64, now, cost int64) bool {
-	c := loadCell(w)
-	if m.narrow && c == (cell{}) {
-		return true // the caller has checked that cost ≤ capacity
+func (*tokenBucket) left(m *Meter, w []uint64, now int64) int64 {
+	if m.capacity == 0 { // the debt may be one that only a step of the clock explains
+		return 0
 	}
-	if m.narrow && int64(c.b) == m.quota {
-		return (c.t-now)*m.quota+int64(c.part()) <= m.window*(m.capacity-cost)
-	}
-	return !wideMul(m.window, m.capacity-cost).less(c.debt(now))
+	return max(0, m.capacity-loadCell(w).debt(now).divUp(m.window))
 }
 
 func (*tokenBucket) charge(m *Meter, w []uint64, now, cost int64) {
-	c := loadCell(w)
 	if m.quota == 0 { // nothing pays a debt off
 		return
 	}
-	if m.narrow && (int64(c.b) == m.quota || c == cell{}) && cost <= m.capacity {
-		d := m.window * cost
-		if c != (cell{}) {
-			d += (c.t-now)*m.quota + int64(c.part())
-		}
-		if d <= m.window*m.capacity {
-			cell{t: now + d/m.quota, a: uint32(d % m.quota), b: uint32(m.quota)}.store(w)
-			return
-		}
-	}
-	c.owe(m, now, cost).store(w)
-}
-
-// owe is charge in 128 bits, for a debt of any size.
-func (c cell) owe(m *Meter, now, cost int64) cell {
-	d, most := c.debt(now).add(wideMul(m.window, cost)), wideMul(2*m.window, m.capacity)
-	if most.less(d) {
+	d := loadCell(w).debt(now).add(wideMul(m.window, cost))
+	if most := wideMul(2*m.window, m.capacity); most.less(d) {
 		d = most
 	}
-	return m.debtor(now, d)
+	m.debtor(now, d).store(w)
 }
 
 func (*tokenBucket) wait(m *Meter, w []uint64, now, cost int64) int64 {
-	return loadCell(w).waitBucket(m, now, cost)
-}
-
-func (c cell) waitBucket(m *Meter, now, cost int64) int64 {
-	if c == (cell{}) {
-		return 0
-	}
-	return c.debt(now).sub(wideMul(m.window, m.capacity-cost)).divUp(int64(c.b))
-}
-
-func (*tokenBucket) outlook(m *Meter, w []uint64, now int64) (left, reset, more int64) {
 	c := loadCell(w)
-	switch {
-	case c == cell{}:
-		return m.capacity, 0, 0
-	case !m.narrow || int64(c.b) != m.quota:
-		left = max(0, m.capacity-c.debt(now).divUp(m.window))
-		if left >= m.capacity {
-			return left, 0, 0
-		}
-		return left, c.waitBucket(m, now, m.capacity), c.waitBucket(m, now, left+1)
-	}
-	debt, window, quota := uint64((c.t-now)*m.quota+int64(c.part())), uint64(m.window), uint64(m.quota)
-	if debt == 0 {
-		return m.capacity, 0, 0
-	}
-	owed := min(int64((debt-1)/window)+1, m.capacity) // hits
-	if reset = c.t - now; c.part() > 0 {              // it is less than the quota
-		reset++
-	}
-	if owed == 1 {
-		return m.capacity - 1, reset, reset
-	}
-	return m.capacity - owed, reset, int64((debt-window*uint64(owed-1)-1)/quota) + 1
+	return c.debt(now).sub(wideMul(m.window, m.capacity-cost)).divUp(int64(c.b))
 }
 
 // refund pays back what is still owed of a charge. A debt is paid off in

@@ -26,16 +26,20 @@ func (w *Windows) Window() int64 { return w.m.window }
 // is the result after them, and the caller counts them.
 func (w *Windows) Take(r *Result, start, now, current, previous, cost int64, peek bool) {
 	words := w.words(start, current, previous)
-	w.m.Take(words[:], now, cost, peek, r)
+	w.m.Decide(r, words[:], now, cost)
+	if r.Allowed && !peek {
+		w.m.Charge(r, words[:], now, cost)
+	}
+	w.m.Report(r, words[:], now, cost)
 }
 
 // Charge fills in r as it is after cost more hits, which the caller counts even if the limit denies
 // them. The other arguments are those of Take.
 func (w *Windows) Charge(r *Result, start, now, current, previous, cost int64) {
 	words := w.words(start, current, previous)
-	w.m.Advance(words[:], now)
-	w.m.Charge(words[:], now, cost)
-	w.m.Report(r, words[:], now, cost, true)
+	w.m.Decide(r, words[:], now, cost)
+	w.m.Charge(r, words[:], now, cost)
+	w.m.Report(r, words[:], now, cost)
 }
 
 func (w *Windows) words(start, current, previous int64) (words [cellWords]uint64) {

@@ -197,7 +197,7 @@ func (r *counterRule) meterOf(it *core.Item, limit int) (m *meter.Meter, unlimit
 	if it.Quotas == nil || it.Quotas[limit] == m.Quota() {
 		return m, false
 	}
-	return m.For(it.Quotas[limit], new(meter.Meter))
+	return m.For(it.Quotas[limit], new(meter.Meter)), it.Quotas[limit] == core.Unlimited
 }
 
 // textsOf returns the limits of an item as the script reads them, with the item's quotas, and

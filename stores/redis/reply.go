@@ -148,8 +148,9 @@ func (c *cursor) result(m *meter.Meter, now, cost int64, allowed bool, result *c
 	if r.Bad {
 		return 0, damaged(fmt.Errorf("state %x", b))
 	}
-	at, _ = m.Advance(state, now)
-	m.Report((*meter.Result)(result), state, now, cost, allowed || m.Allows(state, now, cost))
+	at, _ = m.Decide((*meter.Result)(result), state, now, cost)
+	result.Allowed = result.Allowed || allowed
+	m.Report((*meter.Result)(result), state, now, cost)
 	return at, nil
 }
 

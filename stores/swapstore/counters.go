@@ -191,9 +191,8 @@ func (c *counters) charge(ctx context.Context, items []item, now int64) (int, er
 	return len(items), nil
 }
 
-// meter returns the meter of a limit with the quota of the item. If unlimited is
-// true, the limit denies nothing.
-func (it *item) meter(limit int) (m *meter.Meter, unlimited bool) {
+// meter returns the meter of a limit with the quota of the item.
+func (it *item) meter(limit int) *meter.Meter {
 	quota := meter.Own
 	if it.Quotas != nil {
 		quota = it.Quotas[limit]
@@ -206,18 +205,16 @@ func (c *counters) judge(it *item, now, cost int64) bool {
 	allowed := true
 	it.At, it.mend = now, false
 	for i := range it.rule.limits {
-		m, unlimited := it.meter(i)
-		w := it.states[i]
-		at, far := m.Advance(w, now)
+		m, w, r := it.meter(i), it.states[i], (*meter.Result)(&it.Results[i])
+		at, far := m.Decide(r, w, now, cost)
 		if far {
 			it.mend = true
 			c.warn(now, "floodgate: a stored time is a window or more ahead: while clocks differ so much, limits do not hold",
 				"limiter", c.limiter, "name", it.name, "advice", "set the clocks of all instances")
 		}
 		it.At = max(it.At, at)
-		ok := unlimited || m.Allows(w, now, cost)
-		m.Report((*meter.Result)(&it.Results[i]), w, now, cost, ok)
-		allowed = allowed && ok
+		m.Report(r, w, now, cost)
+		allowed = allowed && r.Allowed
 	}
 	denies := it.is == unreadable && it.rule.DenyUnreadable
 	if denies || it.is == newer {
@@ -239,10 +236,11 @@ func (c *counters) judge(it *item, now, cost int64) bool {
 
 func (it *item) charge(now int64) {
 	for i := range it.rule.limits {
-		m, _ := it.meter(i)
+		m, r := it.meter(i), (*meter.Result)(&it.Results[i])
 		w := it.grow(i, m, it.Cost)
-		m.Charge(w, now, it.Cost)
-		m.Report((*meter.Result)(&it.Results[i]), w, now, it.Cost, true)
+		m.Decide(r, w, now, it.Cost) // again, because a block may have changed r
+		m.Charge(r, w, now, it.Cost)
+		m.Report(r, w, now, it.Cost)
 	}
 }
 
@@ -341,8 +339,7 @@ func (c *counters) refund(it *item, now int64) (bool, error) {
 		return false, nil
 	}
 	for i := range it.rule.limits {
-		m, _ := it.meter(i)
-		m.Advance(it.states[i], now)
+		m := it.meter(i)
 		m.Refund(it.states[i], now, it.At, it.Results[i].ResetAfter.Microseconds(), it.Cost)
 	}
 	return true, nil
@@ -353,11 +350,9 @@ func (c *counters) grant(it *item, now int64) (bool, error) {
 		return false, err
 	}
 	known := it.known()
-	for i := range it.rule.limits {
-		m, _ := it.meter(i)
-		m.Advance(it.states[i], now)
-		if known {
-			m.Grant(it.states[i], now, it.Cost)
+	if known {
+		for i := range it.rule.limits {
+			it.meter(i).Grant(it.states[i], now, it.Cost)
 		}
 	}
 	c.judge(it, now, 0)

@@ -12,6 +12,7 @@ import (
 	_ "time/tzdata" // so that every system has the zones
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/meter"
 )
 
 const codecNow = 1_764_000_123_456_789
@@ -51,10 +52,11 @@ func chargedValue(window time.Duration, old []byte, now, hits int64) []byte {
 	v := decode(old, limits, now)
 	for i := range limits {
 		m := &limits[i]
-		m.Advance(v.states[i], now)
+		var r meter.Result
+		m.Decide(&r, v.states[i], now, hits)
 		w := make([]uint64, max(len(v.states[i]), m.Words(v.states[i], hits)))
 		m.Grow(w, v.states[i])
-		m.Charge(w, now, hits)
+		m.Charge(&r, w, now, hits)
 		v.states[i] = w
 	}
 	value, _ := v.encode(limits, now)
@@ -66,8 +68,9 @@ func usedOf(window time.Duration, value []byte, now int64) (used []int64, is rea
 	v := decode(value, limits, now)
 	for i := range limits {
 		m := &limits[i]
-		m.Advance(v.states[i], now)
-		used = append(used, m.Capacity()-m.Remaining(v.states[i], now))
+		var r meter.Result
+		m.Decide(&r, v.states[i], now, 0)
+		used = append(used, m.Capacity()-r.Remaining)
 	}
 	return used, v.is
 }
@@ -163,7 +166,7 @@ func TestWhichRecordsOfOthersAreKept(t *testing.T) {
 	if got, _ := v.encode(limits, codecNow); !bytes.Equal(got[1:], want) {
 		t.Errorf("kept\n%x, want\n%x", got[1:], want)
 	}
-	limits[1].Charge(v.states[1], codecNow, 1)
+	limits[1].Charge(new(meter.Result), v.states[1], codecNow, 1)
 	own := limits[1].Expiry(v.states[1])
 	for at, written := range map[int64]bool{own - 1: true, own: false} {
 		if got, expiry := v.encode(limits, at); (len(got) > 1+len(want)) != written || expiry != own {
@@ -198,8 +201,9 @@ func TestTheBoundsOfStoredNumbers(t *testing.T) {
 	)
 	limits := codecRule(time.Hour)
 	buckets := uint64(limits[bucketed].Buckets()) + 1
+	precision := limits[bucketed].Window() / limits[bucketed].Buckets()
 	counts := func(n uint64, of ...uint64) []any {
-		fields := []any{now / limits[bucketed].Precision(), n}
+		fields := []any{now / precision, n}
 		for i := range n {
 			fields = append(fields, of[min(i, uint64(len(of))-1)])
 		}
@@ -221,7 +225,7 @@ func TestTheBoundsOfStoredNumbers(t *testing.T) {
 		"the number of buckets":               {bucketed, counts(buckets, 1), counts(buckets+1, 1)},
 		"the hits of a bucket":                {bucketed, counts(1, quota), counts(1, quota+1)},
 		"the hits of two buckets":             {bucketed, counts(2, quota-1, 1), counts(2, quota, 1)},
-		"the newest bucket":                   {bucketed, []any{latest / limits[bucketed].Precision(), uint64(1), uint64(1)}, []any{latest + 1, uint64(1), uint64(1)}},
+		"the newest bucket":                   {bucketed, []any{latest / precision, uint64(1), uint64(1)}, []any{latest + 1, uint64(1), uint64(1)}},
 		"the number of hits in a log":         {log, []any{uint64(2), now, uint64(1)}, []any{uint64(3), now, uint64(1)}},
 		"the time of the first hit":           {log, []any{uint64(1), latest}, []any{uint64(1), latest + 1}},
 		"the time of a later hit":             {log, []any{uint64(2), latest - 1, uint64(1)}, []any{uint64(2), latest, uint64(1)}},
@@ -265,20 +269,19 @@ func FuzzStoredState(f *testing.F) {
 		v := decode(value, limits, codecNow)
 		for i := range limits {
 			m := &limits[i]
-			m.Advance(v.states[i], codecNow)
-			if left := m.Remaining(v.states[i], codecNow); left < 0 || left > m.Capacity() {
-				t.Errorf("%v: %d left", limits[i].id, left)
-			}
-			if wait := m.Wait(v.states[i], codecNow, 1); wait < 0 || wait > 5*m.Window() {
-				t.Errorf("%v: wait %d", limits[i].id, wait)
+			var r meter.Result
+			m.Decide(&r, v.states[i], codecNow, 1)
+			m.Report(&r, v.states[i], codecNow, 1)
+			if r.Remaining < 0 || r.Remaining > m.Capacity() || r.RetryAfter < 0 || r.RetryAfter > meter.Duration(5*m.Window()) {
+				t.Errorf("%v: %+v", limits[i].id, r)
 			}
 			if need := m.Words(v.states[i], 1); len(v.states[i]) < need {
 				w := make([]uint64, need)
 				m.Grow(w, v.states[i])
 				v.states[i] = w
 			}
-			if m.Allows(v.states[i], codecNow, 1) {
-				m.Charge(v.states[i], codecNow, 1)
+			if r.Allowed {
+				m.Charge(&r, v.states[i], codecNow, 1)
 			}
 		}
 		again, expiry := v.encode(limits, codecNow)
@@ -303,10 +306,11 @@ func TestStoredValueOfACalendar(t *testing.T) {
 		}
 		limits := []limit{newLimit(core.PerMonth(10).In(z))}
 		v := decode(value, limits, codecNow)
-		if value != nil && v.is != readable || limits[0].Remaining(v.states[0], codecNow) != 10 {
+		var r meter.Result
+		if limits[0].Decide(&r, v.states[0], codecNow, 2); value != nil && v.is != readable || r.Remaining != 10 {
 			t.Fatalf("%s: %+v", zone, v)
 		}
-		limits[0].Charge(v.states[0], codecNow, 2)
+		limits[0].Charge(&r, v.states[0], codecNow, 2)
 		value, _ = v.encode(limits, codecNow)
 	}
 	const golden = "AiOAxNXz+rSiBgyAwNLo+U3z7OPI77cagMTr/4qeoQYCgJqeASOA8L+n+rWiBgyAwNLo+U2K5ofnjYkEgPDVs4qfoQYCgJqeAQ=="

@@ -60,7 +60,7 @@ func TestAFullStoreTakesTheDocumentedBytes(t *testing.T) {
 			p.Insert(nil, now0)
 			for j := range limits {
 				m := &p.layout.meters[j]
-				m.Charge(p.table.state(p.slot, j), now0, 1)
+				m.Charge(new(meter.Result), p.table.state(p.slot, j), now0, 1)
 			}
 		}
 		if ts.Len() != inserted {
@@ -98,9 +98,9 @@ func TestARuleWithLargeStatesHasFewerKeys(t *testing.T) {
 		p := &places[0]
 		p.Find()
 		var r meter.Result
-		p.judge(0, now0, 1)
+		p.Decide(0, meter.Own, now0, 1, &r)
 		p.Insert(places, now0)
-		if p.Charge(0, meter.Own, now0, 1, &r); !p.Known() || r.Remaining != b.layouts[rule].meters[0].Quota()-1 {
+		if p.Report(0, meter.Own, now0, 1, true, &r); !p.Known() || r.Remaining != b.layouts[rule].meters[0].Quota()-1 {
 			t.Fatalf("key %d has %d left", i, r.Remaining)
 		}
 	}

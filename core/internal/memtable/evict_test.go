@@ -37,7 +37,7 @@ func TestASearchBeginsAtTheEndOfTheLastOne(t *testing.T) {
 	table := testTable(perHour(5))
 	for i := range uint64(100) {
 		slot := table.slot(table.insert(keyHash{place: (i + 1) << 56}))
-		table.layout.meters[0].Charge(table.state(slot, 0), now0, 1)
+		table.layout.meters[0].Charge(new(meter.Result), table.state(slot, 0), now0, 1)
 	}
 	last := -1
 	for i := range 100 / table.layout.sample {
@@ -59,8 +59,11 @@ func TestADeniedKeyWeighsItsLongestWait(t *testing.T) {
 		var want int64
 		for i := range table.layout.meters {
 			m, w := &table.layout.meters[i], table.state(slot, i)
-			m.Charge(w, now0, 1)
-			want = max(want, m.Wait(w, now0, 1))
+			var r meter.Result
+			m.Charge(&r, w, now0, 1)
+			r.Allowed = false
+			m.Report(&r, w, now0, 1)
+			want = max(want, r.RetryAfter.Microseconds())
 		}
 		denied, weight := table.weigh(slot, now0)
 		if !denied || weight != want || weight < day {
@@ -79,7 +82,8 @@ func charged(quota int64, costs ...int64) *table {
 	}
 	for i, cost := range costs {
 		m, w := &table.layout.meters[0], table.state(table.slot(i), 0)
-		if m.Charge(w, now0, cost); m.Remaining(w, now0) == 0 {
+		r := meter.Result{Remaining: quota}
+		if m.Charge(&r, w, now0, cost); r.Remaining == 0 {
 			table.deny(i)
 		}
 	}
@@ -179,8 +183,8 @@ func TestAKeyOfAQuotaOfZeroIsDeniedForever(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := next.open()
-	if denied, weight := p.table.weigh(p.slot, now0); !denied || weight != meter.Forever {
-		t.Errorf("denied %t, weight %d, want true and %d", denied, weight, meter.Forever)
+	if denied, weight := p.table.weigh(p.slot, now0); !denied || weight != meter.Never.Microseconds() {
+		t.Errorf("denied %t, weight %d, want true and %d", denied, weight, meter.Never.Microseconds())
 	}
 }
 
@@ -340,7 +344,7 @@ func TestTheSweepWeighsABoundedNumberOfKeys(t *testing.T) {
 		p.open()
 		p.Insert(nil, now0)
 		var r meter.Result
-		p.Charge(0, meter.Own, now0, 1, &r)
+		p.Report(0, meter.Own, now0, 1, true, &r)
 		own = p.table
 	}
 	for i := range own.slots {

@@ -49,32 +49,20 @@ func (b *Binding) open() *Place {
 	return &p
 }
 
-// judge reports whether a limit allows cost, and the time of that decision.
-func (p *Place) judge(limit int, now, cost int64) (ok bool, at int64) {
-	m, w, _ := p.Limit(limit, meter.Own)
-	at, _ = m.Advance(w, now)
-	return m.Allows(w, now, cost), at
-}
-
 // take charges cost hits to the key k at now, if its limits admit them, and
 // returns what they say.
 func (b *Binding) take(now, cost int64) (results []meter.Result, at int64, allowed bool) {
 	p := b.open()
 	results, at, allowed = make([]meter.Result, p.Limits()), now, true
 	for i := range results {
-		ok, time := p.judge(i, now, cost)
-		results[i].Allowed = ok
-		at, allowed = max(at, time), allowed && ok
+		at = max(at, p.Decide(i, meter.Own, now, cost, &results[i]))
+		allowed = allowed && results[i].Allowed
 	}
 	if allowed && cost > 0 {
 		p.Insert(nil, now)
 	}
 	for i := range results {
-		if allowed && cost > 0 {
-			p.Charge(i, meter.Own, now, cost, &results[i])
-		} else {
-			p.Report(i, meter.Own, now, cost, &results[i])
-		}
+		p.Report(i, meter.Own, now, cost, allowed && cost > 0, &results[i])
 	}
 	return results, at, allowed
 }

@@ -120,9 +120,11 @@ func (s *storeModel) weight(k modelKey) (denied bool, weight int64) {
 	var wait int64
 	for _, l := range s.limits(k) {
 		m, w := s.state(k, l, 0)
-		used := m.Capacity() - min(m.Remaining(w, s.now), m.Capacity())
-		weight = max(weight, used<<20/m.Capacity())
-		wait = max(wait, m.Wait(w, s.now, 1))
+		var r meter.Result
+		m.Decide(&r, w, s.now, 1)
+		m.Report(&r, w, s.now, 1)
+		weight = max(weight, (m.Capacity()-r.Remaining)<<20/m.Capacity())
+		wait = max(wait, r.RetryAfter.Microseconds())
 	}
 	if denied = s.denied(k); denied {
 		weight = wait

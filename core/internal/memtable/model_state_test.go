@@ -39,7 +39,7 @@ func (s *storeModel) state(k modelKey, l core.Limit, cost int64) (meter.Meter, [
 		w = make([]uint64, m.FixedWords())
 	}
 	if len(w) > 0 {
-		m.Advance(w, s.now)
+		m.Decide(new(meter.Result), w, s.now, 0)
 	}
 	if need := m.Words(w, cost); cost > 0 && len(w) < need {
 		longer := make([]uint64, need)
@@ -52,14 +52,16 @@ func (s *storeModel) state(k modelKey, l core.Limit, cost int64) (meter.Meter, [
 func (s *storeModel) expired(k modelKey) bool {
 	return !slices.ContainsFunc(s.limits(k), func(l core.Limit) bool {
 		m, w := s.state(k, l, 0)
-		return !m.Blank(w, s.now)
+		return m.Expiry(w) > s.now
 	})
 }
 
 func (s *storeModel) denied(k modelKey) bool {
 	return slices.ContainsFunc(s.limits(k), func(l core.Limit) bool {
 		m, w := s.state(k, l, 0)
-		return m.Remaining(w, s.now) == 0
+		var r meter.Result
+		m.Decide(&r, w, s.now, 1)
+		return !r.Allowed
 	})
 }
 

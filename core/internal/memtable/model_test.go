@@ -128,10 +128,10 @@ func (s *storeModel) take(limiter, n int, peek bool) {
 		var results []core.Result
 		for _, l := range s.rules[limiter][items[i].Rule].Limits {
 			m, w := s.state(s.key(limiter, &items[i]), l, 0)
-			ok := m.Allows(w, s.now, items[i].Cost)
-			want = want && ok
 			var r core.Result
-			m.Report((*meter.Result)(&r), w, s.now, items[i].Cost, ok)
+			m.Decide((*meter.Result)(&r), w, s.now, items[i].Cost)
+			m.Report((*meter.Result)(&r), w, s.now, items[i].Cost)
+			want = want && r.Allowed
 			results = append(results, r)
 		}
 		wants = append(wants, results)
@@ -175,8 +175,8 @@ func (s *storeModel) charge(k modelKey, item *core.Item, want []core.Result) {
 	}
 	for j, l := range s.limits(k) {
 		m, w := s.state(k, l, item.Cost)
-		m.Charge(w, s.now, item.Cost)
-		m.Report((*meter.Result)(&want[j]), w, s.now, item.Cost, true)
+		m.Charge((*meter.Result)(&want[j]), w, s.now, item.Cost)
+		m.Report((*meter.Result)(&want[j]), w, s.now, item.Cost)
 		words[meter.FromCore(l).Identity()] = w
 		state.exhausted = state.exhausted || want[j].Remaining == 0
 	}

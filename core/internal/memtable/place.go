@@ -51,22 +51,14 @@ func (p *Place) has(i int) {
 	p.plain = p.layout.fixed && p.table.layout == p.layout
 }
 
-// Limit returns the meter of the layout's i-th limit for a decision with a quota (see
+// limit returns the meter of the layout's i-th limit for a decision with a quota (see
 // meter.Meter.For), which is valid until the next call for a place of the shard, and the state:
 // that of a key never seen if there is none.
-func (p *Place) Limit(i int, quota int64) (m *meter.Meter, w []uint64, unlimited bool) {
+func (p *Place) limit(i int, quota int64) (m *meter.Meter, w []uint64) {
 	if p.plain && quota == meter.Own {
-		return &p.layout.meters[i], p.slot[p.layout.offsets[i]:], false
+		return &p.layout.meters[i], p.slot[p.layout.offsets[i]:]
 	}
-	return p.anyLimit(i, quota)
-}
-
-func (p *Place) anyLimit(i int, quota int64) (m *meter.Meter, w []uint64, unlimited bool) {
-	m = &p.layout.meters[i]
-	if quota != meter.Own {
-		m, unlimited = m.For(quota, &p.shard.scratch().own)
-	}
-	return m, p.state(i), unlimited
+	return p.layout.meters[i].For(quota, &p.shard.scratch().own), p.state(i)
 }
 
 // column returns which limit of the table is the i-th of the layout. The two
@@ -103,7 +95,7 @@ func (p *Place) Known() bool { return p.slot != nil }
 func (p *Place) Limits() int { return len(p.layout.meters) }
 
 // Take decides on a cost for a key that is in the table, of a rule with one limit of fixed size,
-// and charges it, unless it is denied or this is a peek. It does what Locate, Lock, Limit, Charge
+// and charges it, unless it is denied or this is a peek. It does what Locate, Lock, Decide, Charge
 // and Report do, in half of their time. done is false for any other key.
 func (b *Binding) Take(rule int, key []byte, now, cost int64, peek bool, r *meter.Result) (at int64, done bool) {
 	l := b.layouts[rule]
@@ -122,7 +114,12 @@ func (b *Binding) Take(rule int, key []byte, now, cost int64, peek bool, r *mete
 	if !found {
 		return 0, false
 	}
-	at = l.meters[0].Take(t.slot(i)[slotHeader:], now, cost, peek, r)
+	m, w := &l.meters[0], t.slot(i)[slotHeader:]
+	at, _ = m.Decide(r, w, now, cost)
+	if r.Allowed && !peek {
+		m.Charge(r, w, now, cost)
+	}
+	m.Report(r, w, now, cost)
 	if r.Remaining == 0 {
 		t.deny(i)
 	}
@@ -132,28 +129,24 @@ func (b *Binding) Take(rule int, key []byte, now, cost int64, peek bool, r *mete
 // lone reports whether the rule has one limit, of fixed size, and no key is blocked.
 func (l *layout) lone() bool { return l.fixed && len(l.meters) == 1 && l.ts.blocked.n.Load() == 0 }
 
-// Charge charges cost to a limit, whether it allows the cost or not, and fills in r. The state has
-// been advanced to now. If the key is not in the table, a temporary state is charged.
-func (p *Place) Charge(limit int, quota, now, cost int64, r *meter.Result) {
-	m, w, _ := p.Limit(limit, quota)
-	if !p.layout.fixed {
-		w = p.room(limit, m, cost)
+// Decide decides on cost hits by one limit. It returns the time of the decision.
+func (p *Place) Decide(limit int, quota, now, cost int64, r *meter.Result) (at int64) {
+	m, w := p.limit(limit, quota)
+	at, _ = m.Decide(r, w, now, cost)
+	return at
+}
+
+// Report fills in the waits of r after Decide, and before that, if charge is true, charges cost,
+// whether the limit allows it or not. If the key is not in the table, a temporary state is charged.
+func (p *Place) Report(limit int, quota, now, cost int64, charge bool, r *meter.Result) {
+	m, w := p.limit(limit, quota)
+	if charge {
+		if !p.layout.fixed {
+			w = p.room(limit, m, cost)
+		}
+		m.Charge(r, w, now, cost)
 	}
-	m.Charge(w, now, cost)
-	m.Report(r, w, now, cost, true)
-	p.note(r)
-}
-
-// Report fills in r for a limit that is not charged. It reads r.Allowed. The state has been
-// advanced to now.
-func (p *Place) Report(limit int, quota, now, cost int64, r *meter.Result) {
-	m, w, _ := p.Limit(limit, quota)
-	m.Report(r, w, now, cost, r.Allowed)
-	p.note(r)
-}
-
-// note records in the table that a limit has no hit left.
-func (p *Place) note(r *meter.Result) {
+	m.Report(r, w, now, cost)
 	if r.Remaining == 0 && p.slot != nil {
 		p.table.deny(p.at)
 	}
@@ -175,15 +168,13 @@ func (p *Place) room(i int, m *meter.Meter, cost int64) []uint64 {
 // Refund refunds cost hits to a limit. They were charged at the time at, and the
 // result of that charge had reset as its ResetAfter. Refunded must follow.
 func (p *Place) Refund(limit int, quota, now, at, reset, cost int64) {
-	m, w, _ := p.Limit(limit, quota)
-	m.Advance(w, now)
+	m, w := p.limit(limit, quota)
 	m.Refund(w, now, at, reset, cost)
 }
 
 // Grant gives back up to n hits of a limit, the newest first. Refunded must follow.
 func (p *Place) Grant(limit int, quota, now, n int64) {
-	m, w, _ := p.Limit(limit, quota)
-	m.Advance(w, now)
+	m, w := p.limit(limit, quota)
 	m.Grant(w, now, n)
 }
 

@@ -31,7 +31,7 @@ func (t *table) room(slot []uint64, limit int, m *meter.Meter, cost int64) []uin
 
 func (t *table) expired(slot []uint64, now int64) bool {
 	for i := range t.layout.meters {
-		if !t.layout.meters[i].Blank(t.state(slot, i), now) {
+		if t.layout.meters[i].Expiry(t.state(slot, i)) > now {
 			return false
 		}
 	}
@@ -45,7 +45,7 @@ func (t *table) trim(slot []uint64, now int64) {
 	}
 	for i := range t.layout.meters {
 		m, ref := &t.layout.meters[i], &slot[t.layout.offsets[i]]
-		if m.Grows() && *ref != 0 && m.Blank(t.blocks.get(*ref), now) {
+		if m.Grows() && *ref != 0 && m.Expiry(t.blocks.get(*ref)) <= now {
 			t.blocks.release(*ref)
 			*ref = 0
 		}
@@ -64,15 +64,15 @@ func (t *table) weigh(slot []uint64, now int64) (denied bool, weight int64) {
 	expired := true
 	for i := range t.layout.meters {
 		m, w := &t.layout.meters[i], t.state(slot, i)
-		m.Advance(w, now)
-		expired = expired && m.Blank(w, now)
-		left := m.Remaining(w, now)
-		if left == 0 {
+		var r meter.Result
+		m.Decide(&r, w, now, 1)
+		expired = expired && m.Expiry(w) <= now
+		if !r.Allowed {
 			denied = true
-			wait = max(wait, m.Wait(w, now, 1))
-		}
-		if capacity := m.Capacity(); capacity > 0 {
-			used, _ := meter.MulDiv(capacity-min(left, capacity), 1<<20, capacity)
+			m.Report(&r, w, now, 1)
+			wait = max(wait, r.RetryAfter.Microseconds())
+		} else {
+			used, _ := meter.MulDiv(m.Capacity()-r.Remaining, 1<<20, m.Capacity())
 			share = max(share, used)
 		}
 	}

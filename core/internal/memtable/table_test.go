@@ -215,7 +215,7 @@ func TestAdopt(t *testing.T) {
 		h := keyHash{place: (i + 1) << 50}
 		slot := table.slot(table.insert(h))
 		for j := range table.layout.meters {
-			table.layout.meters[j].Charge(table.room(slot, j, &table.layout.meters[j], 20), now, 20)
+			table.layout.meters[j].Charge(new(meter.Result), table.room(slot, j, &table.layout.meters[j], 20), now, 20)
 		}
 	}
 	next := testTable(buckets, perDay(9), perHour(50)).layout
@@ -227,8 +227,9 @@ func TestAdopt(t *testing.T) {
 			t.Fatalf("key %d is lost", i)
 		}
 		for j, want := range []int64{30, 9, 30} {
-			if got := next.meters[j].Remaining(table.state(table.slot(p), j), now); got != want {
-				t.Fatalf("key %d, limit %d: %d left, want %d", i, j, got, want)
+			var r meter.Result
+			if next.meters[j].Decide(&r, table.state(table.slot(p), j), now, 0); r.Remaining != want {
+				t.Fatalf("key %d, limit %d: %d left, want %d", i, j, r.Remaining, want)
 			}
 		}
 	}

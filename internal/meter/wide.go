@@ -2,21 +2,11 @@ package meter
 
 import "math/bits"
 
-// mulDiv returns a × b / c rounded down, with the product in 128 bits. The
-// arguments are not negative, c is not 0, and the quotient fits in 63 bits.
-func mulDiv(a, b, c int64) int64 {
-	hi, lo := bits.Mul64(uint64(a), uint64(b))
-	if hi == 0 {
-		return int64(lo / uint64(c))
-	}
-	q, _ := bits.Div64(hi, lo, uint64(c))
-	return int64(q)
-}
-
 // Less reports whether a × b < c × d, for numbers that are not negative.
 func Less(a, b, c, d int64) bool { return wideMul(a, b).less(wideMul(c, d)) }
 
-// MulDiv returns a × b / c and the remainder, for numbers as mulDiv takes.
+// MulDiv returns a × b / c and the remainder, with the product in 128 bits. The arguments are not
+// negative, c is not 0, and the quotient fits in 63 bits.
 func MulDiv(a, b, c int64) (q, r int64) { return wideMul(a, b).div(c) }
 
 // wide is an unsigned number of 128 bits.
