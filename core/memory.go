@@ -237,7 +237,8 @@ func judge(p *memtable.Place, item *Item, now int64) bool {
 	allowed := true
 	for i := range item.Results {
 		r := &item.Results[i]
-		at := p.Decide(i, item.quota(i), now, item.Cost, (*meter.Result)(r))
+		m, w := p.Limit(i, item.quota(i))
+		at, _ := m.Decide((*meter.Result)(r), w, now, item.Cost)
 		item.At = max(item.At, at)
 		allowed = allowed && r.Allowed
 	}

@@ -98,7 +98,8 @@ func TestARuleWithLargeStatesHasFewerKeys(t *testing.T) {
 		p := &places[0]
 		p.Find()
 		var r meter.Result
-		p.Decide(0, meter.Own, now0, 1, &r)
+		m, w := p.Limit(0, meter.Own)
+		m.Decide(&r, w, now0, 1)
 		p.Insert(places, now0)
 		if p.Report(0, meter.Own, now0, 1, true, &r); !p.Known() || r.Remaining != b.layouts[rule].meters[0].Quota()-1 {
 			t.Fatalf("key %d has %d left", i, r.Remaining)

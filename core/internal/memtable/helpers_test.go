@@ -55,7 +55,9 @@ func (b *Binding) take(now, cost int64) (results []meter.Result, at int64, allow
 	p := b.open()
 	results, at, allowed = make([]meter.Result, p.Limits()), now, true
 	for i := range results {
-		at = max(at, p.Decide(i, meter.Own, now, cost, &results[i]))
+		m, w := p.Limit(i, meter.Own)
+		time, _ := m.Decide(&results[i], w, now, cost)
+		at = max(at, time)
 		allowed = allowed && results[i].Allowed
 	}
 	if allowed && cost > 0 {

@@ -51,10 +51,10 @@ func (p *Place) has(i int) {
 	p.plain = p.layout.fixed && p.table.layout == p.layout
 }
 
-// limit returns the meter of the layout's i-th limit for a decision with a quota (see
+// Limit returns the meter of the layout's i-th limit for a decision with a quota (see
 // meter.Meter.For), which is valid until the next call for a place of the shard, and the state:
 // that of a key never seen if there is none.
-func (p *Place) limit(i int, quota int64) (m *meter.Meter, w []uint64) {
+func (p *Place) Limit(i int, quota int64) (m *meter.Meter, w []uint64) {
 	if p.plain && quota == meter.Own {
 		return &p.layout.meters[i], p.slot[p.layout.offsets[i]:]
 	}
@@ -129,17 +129,10 @@ func (b *Binding) Take(rule int, key []byte, now, cost int64, peek bool, r *mete
 // lone reports whether the rule has one limit, of fixed size, and no key is blocked.
 func (l *layout) lone() bool { return l.fixed && len(l.meters) == 1 && l.ts.blocked.n.Load() == 0 }
 
-// Decide decides on cost hits by one limit. It returns the time of the decision.
-func (p *Place) Decide(limit int, quota, now, cost int64, r *meter.Result) (at int64) {
-	m, w := p.limit(limit, quota)
-	at, _ = m.Decide(r, w, now, cost)
-	return at
-}
-
-// Report fills in the waits of r after Decide, and before that, if charge is true, charges cost,
-// whether the limit allows it or not. If the key is not in the table, a temporary state is charged.
+// Report fills in the waits of r, on which Limit's meter has decided, and before that, if charge is
+// true, charges cost, whether the limit allows it or not. If the key is not in the table, a temporary state is charged.
 func (p *Place) Report(limit int, quota, now, cost int64, charge bool, r *meter.Result) {
-	m, w := p.limit(limit, quota)
+	m, w := p.Limit(limit, quota)
 	if charge {
 		if !p.layout.fixed {
 			w = p.room(limit, m, cost)
@@ -168,13 +161,13 @@ func (p *Place) room(i int, m *meter.Meter, cost int64) []uint64 {
 // Refund refunds cost hits to a limit. They were charged at the time at, and the
 // result of that charge had reset as its ResetAfter. Refunded must follow.
 func (p *Place) Refund(limit int, quota, now, at, reset, cost int64) {
-	m, w := p.limit(limit, quota)
+	m, w := p.Limit(limit, quota)
 	m.Refund(w, now, at, reset, cost)
 }
 
 // Grant gives back up to n hits of a limit, the newest first. Refunded must follow.
 func (p *Place) Grant(limit int, quota, now, n int64) {
-	m, w := p.limit(limit, quota)
+	m, w := p.Limit(limit, quota)
 	m.Grant(w, now, n)
 }
 
