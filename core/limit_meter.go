@@ -52,7 +52,7 @@ func (l Limit) with(quota int64) Limit {
 		if quota != Unlimited && quota > 0 && l.Quota > 0 {
 			m := meter.New(l.meter())
 			with := m.With(quota)
-			burst = with.Capacity()
+			burst = with.Capacity
 		}
 		l.Burst = burst
 	}

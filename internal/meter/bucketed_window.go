@@ -95,9 +95,9 @@ func (*bucketedWindow) advance(m *Meter, w []uint64, now int64) (at int64, far b
 	if len(w) == 0 {
 		return now, false
 	}
-	newest, k := int64(w[bucketsNewest]), floorDiv(now, m.precision)
+	newest, k := int64(w[bucketsNewest]), floorDiv(now, m.Precision)
 	if k < newest && bucketsTotal(w) > 0 {
-		if at = newest * m.precision; at-now < m.window {
+		if at = newest * m.Precision; at-now < m.Window {
 			return at, false // the newest bucket is the running one
 		}
 		far = true
@@ -117,12 +117,12 @@ func (*bucketedWindow) advance(m *Meter, w []uint64, now int64) (at int64, far b
 }
 
 func (*bucketedWindow) left(m *Meter, w []uint64, _ int64) int64 {
-	return max(0, m.quota-bucketsTotal(w))
+	return max(0, m.Quota-bucketsTotal(w))
 }
 
 func (*bucketedWindow) charge(m *Meter, w []uint64, now, cost int64) {
 	if w[bucketsPlace] == 0 && bucketsTotal(w) == 0 {
-		w[bucketsNewest] = uint64(floorDiv(now, m.precision))
+		w[bucketsNewest] = uint64(floorDiv(now, m.Precision))
 	}
 	m.addToBucket(w, 0, min(cost, MaxCount-bucketsTotal(w)))
 }
@@ -131,14 +131,14 @@ func (*bucketedWindow) charge(m *Meter, w []uint64, now, cost int64) {
 // the whole quota all of them must have: then the newest bucket with hits decides.
 func (*bucketedWindow) wait(m *Meter, w []uint64, now, cost int64) int64 {
 	age := int64(0)
-	if cost == m.quota {
+	if cost == m.Quota {
 		for m.bucketCount(w, age) == 0 {
 			age++
 		}
 		return m.bucketEnd(w, age) - now
 	}
 	age = m.oldestBucket(w)
-	for excess := bucketsTotal(w) + cost - m.quota - m.bucketCount(w, age); excess > 0; {
+	for excess := bucketsTotal(w) + cost - m.Quota - m.bucketCount(w, age); excess > 0; {
 		age--
 		excess -= m.bucketCount(w, age)
 	}
@@ -172,14 +172,14 @@ func filledBucket(w []uint64, from, to int64) int64 {
 
 // bucketEnd returns when the bucket of this age stops counting.
 func (m *Meter) bucketEnd(w []uint64, age int64) int64 {
-	return (int64(w[bucketsNewest]) - age + m.buckets + 1) * m.precision
+	return (int64(w[bucketsNewest]) - age + m.buckets + 1) * m.Precision
 }
 
 func (*bucketedWindow) refund(m *Meter, w []uint64, _, at, _, cost int64) {
 	if len(w) == 0 {
 		return
 	}
-	age := int64(w[bucketsNewest]) - floorDiv(at, m.precision)
+	age := int64(w[bucketsNewest]) - floorDiv(at, m.Precision)
 	if age >= 0 && age <= m.buckets {
 		m.addToBucket(w, age, -min(cost, m.bucketCount(w, age)))
 	}
@@ -207,6 +207,6 @@ func (*bucketedWindow) expiry(m *Meter, w []uint64) int64 {
 	return m.bucketEnd(w, 0)
 }
 
-func (*bucketedWindow) worstCase(m *Meter) int64 { return m.quota }
+func (*bucketedWindow) worstCase(m *Meter) int64 { return m.Quota }
 
-func (*bucketedWindow) lifetime(m *Meter) int64 { return m.window + m.precision }
+func (*bucketedWindow) lifetime(m *Meter) int64 { return m.Window + m.Precision }

@@ -33,7 +33,7 @@ func (c cell) end(m *Meter) int64 {
 	if m.calendar != nil {
 		return c.t + int64(c.b)*microsecond
 	}
-	return c.t + m.window
+	return c.t + m.Window
 }
 
 func (*fixedWindow) advance(m *Meter, w []uint64, now int64) (at int64, far bool) {
@@ -57,14 +57,14 @@ func (*fixedWindow) advance(m *Meter, w []uint64, now int64) (at int64, far bool
 // are not equally long: it is also far if it begins later than the one after now's.
 func (c cell) far(m *Meter, now int64) bool {
 	if m.calendar == nil || c.t <= now {
-		return c.t-now >= m.window
+		return c.t-now >= m.Window
 	}
 	open := m.opened(now)
 	return c.t > open.end(m) || c.t-now >= open.end(m)-open.t
 }
 
 func (*fixedWindow) left(m *Meter, w []uint64, _ int64) int64 {
-	return max(0, m.quota-int64(loadCell(w).a))
+	return max(0, m.Quota-int64(loadCell(w).a))
 }
 
 func (*fixedWindow) wait(m *Meter, w []uint64, now, _ int64) int64 { return loadCell(w).end(m) - now }
@@ -94,13 +94,13 @@ func (*fixedWindow) grant(_ *Meter, w []uint64, _, n int64) {
 
 func (*fixedWindow) expiry(m *Meter, w []uint64) int64 { return loadCell(w).end(m) }
 
-func (*fixedWindow) worstCase(m *Meter) int64 { return 2 * m.quota }
+func (*fixedWindow) worstCase(m *Meter) int64 { return 2 * m.Quota }
 
 func (*fixedWindow) lifetime(m *Meter) int64 {
 	if m.calendar != nil {
-		return m.window + longestChange
+		return m.Window + longestChange
 	}
-	return m.window
+	return m.Window
 }
 
 // read checks the length of a Calendar's window: none is longer than the nominal length and

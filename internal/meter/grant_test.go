@@ -11,24 +11,24 @@ import (
 // has no fewer left at any later time than it would have had without it.
 func TestAGrantIsExact(t *testing.T) {
 	walk(t, 4000, func(fail func(string, ...any), m *Meter, p *plain, w []uint64, now int64, r *rand.Rand) {
-		n := r.Int64N(m.capacity + 3)
+		n := r.Int64N(m.Capacity + 3)
 		granted := slices.Clone(w)
 		m.Advance(granted, now)
 		m.Grant(granted, now, n)
-		want := min(m.capacity, p.remaining(now)+n)
-		if m.algorithm == Lockout {
+		want := min(m.Capacity, p.remaining(now)+n)
+		if m.Algorithm == Lockout {
 			want = p.remaining(now)
 		}
 		if got := m.Remaining(granted, now); got != want {
 			fail("%d remain after a grant of %d to %d, want %d", got, n, p.remaining(now), want)
 		}
-		if want == m.capacity && m.algorithm != Lockout {
+		if want == m.Capacity && m.Algorithm != Lockout {
 			if _, reset, _ := m.Outlook(granted, now); reset != 0 {
 				fail("the whole quota is there, and comes back in %d µs", reset)
 			}
 		}
 		for range 3 {
-			later := now + r.Int64N(2*m.window)
+			later := now + r.Int64N(2*m.Window)
 			a, b := slices.Clone(w), slices.Clone(granted)
 			m.Advance(a, later)
 			m.Advance(b, later)
@@ -123,7 +123,7 @@ func TestAFarDebtIsAFullBucketOfItsOwnQuota(t *testing.T) {
 		asks.Advance(w, now0)
 		got := loadCell(w)
 		if want := wideMul(hour, 100); got.debt(now0) != want {
-			t.Errorf("quota %d: a debt of %v, want %v", asks.Quota(), got.debt(now0), want)
+			t.Errorf("quota %d: a debt of %v, want %v", asks.Quota, got.debt(now0), want)
 		}
 	}
 }

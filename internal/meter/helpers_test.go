@@ -58,11 +58,12 @@ func zone(t testing.TB, name string) *time.Location {
 
 // timeOf returns the time of a state, which is not that of a token bucket, 0 if it has none.
 func timeOf(m *Meter, w []uint64) int64 {
-	switch m.algorithm {
+	switch m.Algorithm {
 	case BucketedWindow:
-		return int64(w[bucketsNewest]) * m.precision
+		return int64(w[bucketsNewest]) * m.Precision
 	case SlidingLog:
-		return int64(*logHit(w, logLen(w)-1))
+		hits := logHits(w)
+		return int64(hits[len(hits)-1])
 	case Lockout:
 		return loadLockout(w).start
 	default:

@@ -8,7 +8,8 @@ import (
 // Algorithm is one way of counting hits.
 type Algorithm uint8
 
-// The algorithms.
+// The algorithms. Their numbers are in stored states and in calls of the Redis script: a number never
+// changes, and no other algorithm may ever get it.
 const (
 	SlidingWindow Algorithm = iota
 	FixedWindow
@@ -19,7 +20,7 @@ const (
 	Calendar
 )
 
-// arithmetic is what an algorithm does with the words of a state. All but words, grow, advance,
+// arithmetic is what an algorithm does with the words of a state. All but words, advance,
 // expiry and append read a state that has been advanced to now.
 type arithmetic interface {
 	// advance brings the state to the time of a decision: see Decide. Hits that have left the
@@ -36,8 +37,8 @@ type arithmetic interface {
 	grant(m *Meter, w []uint64, now, n int64)
 	expiry(m *Meter, w []uint64) int64
 
+	// words returns the length that the state needs for a charge of cost.
 	words(m *Meter, w []uint64, cost int64) int
-	grow(to, from []uint64)
 	append(m *Meter, dst []byte, w []uint64) []byte
 	read(m *Meter, r *Reader) []uint64
 
@@ -45,22 +46,19 @@ type arithmetic interface {
 	lifetime(m *Meter) int64
 }
 
-// algorithms lists every algorithm once. The wire number names it in stored
-// states and to the Redis script. A wire number never changes, and no other
-// algorithm may ever get it.
+// algorithms lists every algorithm once.
 var algorithms = [...]struct {
 	name  string
-	wire  uint8
 	words int // of a state; 0: it grows
 	arithmetic
 }{
-	SlidingWindow:  {"sliding_window", 0, cellWords, &slidingWindow{}},
-	FixedWindow:    {"fixed_window", 1, cellWords, &fixedWindow{}},
-	BucketedWindow: {"bucketed_window", 2, 0, &bucketedWindow{}},
-	SlidingLog:     {"sliding_log", 3, 0, &slidingLog{}},
-	TokenBucket:    {"token_bucket", 4, cellWords, &tokenBucket{}},
-	Lockout:        {"lockout", 5, lockoutWords, &lockout{}},
-	Calendar:       {"calendar_window", 6, cellWords, &fixedWindow{}},
+	SlidingWindow:  {"sliding_window", cellWords, &slidingWindow{}},
+	FixedWindow:    {"fixed_window", cellWords, &fixedWindow{}},
+	BucketedWindow: {"bucketed_window", 0, &bucketedWindow{}},
+	SlidingLog:     {"sliding_log", 0, &slidingLog{}},
+	TokenBucket:    {"token_bucket", cellWords, &tokenBucket{}},
+	Lockout:        {"lockout", lockoutWords, &lockout{}},
+	Calendar:       {"calendar_window", cellWords, &fixedWindow{}},
 }
 
 // MostFixedWords is the size of the largest state that does not grow.
@@ -83,11 +81,8 @@ func (a Algorithm) String() string {
 	return "unknown_algorithm"
 }
 
-// Wire returns the algorithm's wire number.
-func (a Algorithm) Wire() uint8 { return algorithms[a].wire }
-
-// Grows reports whether the states of the algorithm have no fixed size.
-func (a Algorithm) Grows() bool { return algorithms[a].words == 0 }
+// Wire returns the algorithm's number in the Redis script.
+func (a Algorithm) Wire() uint8 { return uint8(a) }
 
 // The largest numbers that a state may hold. Package core returns an error for
 // limits that could exceed them.
@@ -139,7 +134,7 @@ func (id Identity) Detail() int64 {
 }
 
 // Kind returns the byte that names the algorithm and the alignment in stored
-// states and to the Redis script: the wire number × 2, + 1 if aligned.
+// states and to the Redis script: its number × 2, + 1 if aligned.
 func (id Identity) Kind() uint8 {
 	kind := id.Algorithm.Wire() << 1
 	if id.Aligned {

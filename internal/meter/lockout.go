@@ -82,12 +82,12 @@ func (a *lockout) read(m *Meter, r *Reader) []uint64 {
 // advance returns far if the window, or the last wait, began a window or more ahead of now.
 func (*lockout) advance(m *Meter, w []uint64, now int64) (at int64, far bool) {
 	c := loadLockout(w)
-	if far = c.start-now >= m.window || c.until-now >= c.last(m)+m.window; far { // only a step of the clock explains it
+	if far = c.start-now >= m.Window || c.until-now >= c.last(m)+m.Window; far { // only a step of the clock explains it
 		c.start = min(c.start, now)
 		c.until = min(c.until, now+c.last(m))
 	}
 	if at = max(now, c.start); !c.locked(now) {
-		if c.start < c.until || at >= c.start+m.window {
+		if c.start < c.until || at >= c.start+m.Window {
 			c.start, c.count = 0, 0
 		}
 		if c.unforgotten(m, at) == 0 {
@@ -118,7 +118,7 @@ func (*lockout) left(m *Meter, w []uint64, now int64) int64 {
 	if c.locked(now) {
 		return 0
 	}
-	return max(0, m.quota-int64(c.count))
+	return max(0, m.Quota-int64(c.count))
 }
 
 // wait is the same for every cost: all hits come back at once.
@@ -127,7 +127,7 @@ func (*lockout) wait(m *Meter, w []uint64, now, _ int64) int64 {
 	if c.locked(now) {
 		return c.until - now
 	}
-	return c.start + m.window - now
+	return c.start + m.Window - now
 }
 
 // charge counts hits. Those that use the quota up begin a wait. During a wait
@@ -142,7 +142,7 @@ func (*lockout) charge(m *Meter, w []uint64, now, cost int64) {
 		c.start = now
 	}
 	c.count = addCount(c.count, cost)
-	if int64(c.count) >= m.quota {
+	if int64(c.count) >= m.Quota {
 		before := c.unforgotten(m, now)
 		c.until = now + m.lockout.length(before)
 		c.strikes = min(before+1, m.lockout.levels)
@@ -156,11 +156,11 @@ func (*lockout) charge(m *Meter, w []uint64, now, cost int64) {
 // wait before is not known any more.
 func (*lockout) refund(m *Meter, w []uint64, now, at, _, cost int64) {
 	c := loadLockout(w)
-	if at < c.start || at >= c.start+m.window || c.count == 0 {
+	if at < c.start || at >= c.start+m.Window || c.count == 0 {
 		return
 	}
 	c.count -= uint32(min(cost, int64(c.count)))
-	if c.locked(now) && int64(c.count) < m.quota {
+	if c.locked(now) && int64(c.count) < m.Quota {
 		c.strikes -= min(1, c.strikes)
 		c.until = 0
 		if c.strikes > 0 {
@@ -177,15 +177,15 @@ func (*lockout) expiry(m *Meter, w []uint64) int64 {
 	c := loadLockout(w)
 	end := c.until + int64(c.strikes)*m.lockout.Decay
 	if c.start != 0 || c.count != 0 {
-		end = max(end, c.start+m.window)
+		end = max(end, c.start+m.Window)
 	}
 	return end
 }
 
-func (*lockout) worstCase(m *Meter) int64 { return m.quota * (m.lockoutsWithin() + 1) }
+func (*lockout) worstCase(m *Meter) int64 { return m.Quota * (m.lockoutsWithin() + 1) }
 
 func (*lockout) lifetime(m *Meter) int64 {
-	return max(m.window, m.lockout.Longest+int64(m.lockout.levels)*m.lockout.Decay)
+	return max(m.Window, m.lockout.Longest+int64(m.lockout.levels)*m.lockout.Decay)
 }
 
 // lockoutsWithin returns how often the quota can be used up at most in a window
@@ -193,10 +193,10 @@ func (*lockout) lifetime(m *Meter) int64 {
 func (m *Meter) lockoutsWithin() int64 {
 	k, n, passed := m.lockout, int64(1), int64(0)
 	for strikes := range k.levels {
-		if passed += k.length(strikes); passed >= m.window {
+		if passed += k.length(strikes); passed >= m.Window {
 			return n
 		}
 		n++
 	}
-	return n + (m.window-1-passed)/k.Longest
+	return n + (m.Window-1-passed)/k.Longest
 }

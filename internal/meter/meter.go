@@ -21,21 +21,16 @@ import (
 
 // Meter is a Limit prepared for counting: the arithmetic of one algorithm over a
 // state of a few words. A Meter is a value and never changes; its methods may be
-// called concurrently, each with a state of its own.
+// called concurrently, each with a state of its own. If its Quota is 0, so is its Capacity.
 //
 // The algorithms that keep a cell have a state of two words, a Lockout has three. All zero is the
 // state of a key never seen. The state of a BucketedWindow or a SlidingLog is nil for a key never
-// seen, and grows (see Words).
+// seen, and grows (see Room).
 type Meter struct {
+	Limit
 	arithmetic
-	algorithm Algorithm
-	aligned   bool
-	unlimited bool // every cost is allowed: see For
-	quota     int64
-	capacity  int64 // most hits at once: the burst of a token bucket, else the quota; 0 if the quota is 0
+	unlimited bool  // every cost is allowed: see For
 	own       share // of the limit itself: see With
-	window    int64
-	precision int64
 	buckets   int64 // full buckets in a window
 	lockout   *lockoutTerms
 	calendar  *calendar
@@ -46,22 +41,13 @@ type share struct{ capacity, quota int64 }
 
 // New returns the meter of a limit.
 func New(l Limit) Meter {
-	m := Meter{
-		arithmetic: algorithms[l.Algorithm].arithmetic,
-		algorithm:  l.Algorithm,
-		aligned:    l.Aligned,
-		quota:      l.Quota,
-		capacity:   l.Capacity,
-		own:        share{l.Capacity, l.Quota},
-		window:     l.Window,
-	}
+	m := Meter{Limit: l, arithmetic: algorithms[l.Algorithm].arithmetic, own: share{l.Capacity, l.Quota}}
 	if l.Quota == 0 {
-		m.capacity = 0
+		m.Capacity = 0
 	}
 	switch l.Algorithm {
 	case BucketedWindow:
-		m.precision = l.Precision
-		m.buckets = m.window / m.precision
+		m.buckets = l.Window / l.Precision
 	case Lockout:
 		m.lockout = newLockoutTerms(l.Waits)
 	case Calendar:
@@ -79,7 +65,7 @@ const (
 // For returns the meter for a decision with a quota. room holds a new one. The meter of Unlimited
 // reports what the limit's own quota leaves, and allows every cost.
 func (m *Meter) For(quota int64, room *Meter) *Meter {
-	if quota == Own || quota == m.quota {
+	if quota == Own || quota == m.Quota {
 		return m
 	}
 	*room = *m
@@ -102,27 +88,15 @@ func (m *Meter) With(quota int64) Meter {
 }
 
 func (m *Meter) setQuota(quota int64) {
-	if quota == m.quota {
+	if quota == m.Quota {
 		return
 	}
-	m.quota, m.capacity = quota, quota
-	if own := m.own; m.algorithm == TokenBucket && own.capacity != own.quota && own.quota != 0 && quota != 0 {
+	m.Quota, m.Capacity = quota, quota
+	if own := m.own; m.Algorithm == TokenBucket && own.capacity != own.quota && own.quota != 0 && quota != 0 {
 		burst, _ := MulDiv(own.capacity, quota, own.quota)
-		m.capacity = min(max(burst, 1), MaxCount)
+		m.Capacity = min(max(burst, 1), MaxCount)
 	}
 }
-
-// Algorithm returns the limit's algorithm.
-func (m *Meter) Algorithm() Algorithm { return m.algorithm }
-
-// Quota returns the most hits in a window.
-func (m *Meter) Quota() int64 { return m.quota }
-
-// Capacity returns the most hits that can be taken at once.
-func (m *Meter) Capacity() int64 { return m.capacity }
-
-// Window returns the window's length, of a Calendar its nominal length.
-func (m *Meter) Window() int64 { return m.window }
 
 // Buckets returns the number of buckets in a window, 0 if the algorithm has none.
 func (m *Meter) Buckets() int64 { return m.buckets }
@@ -136,17 +110,22 @@ func (m *Meter) WorstCase() int64 { return m.arithmetic.worstCase(m) }
 func (m *Meter) Lifetime() int64 { return m.arithmetic.lifetime(m) }
 
 // Grows reports whether the state has no fixed size.
-func (m *Meter) Grows() bool { return m.algorithm.Grows() }
+func (m *Meter) Grows() bool { return algorithms[m.Algorithm].words == 0 }
 
 // FixedWords returns the size of a state that does not grow. If it grows, it is
 // the room for a reference to it.
-func (m *Meter) FixedWords() int { return max(1, algorithms[m.algorithm].words) }
+func (m *Meter) FixedWords() int { return max(1, algorithms[m.Algorithm].words) }
 
-// Words returns how many words the state needs to take a charge of cost.
-func (m *Meter) Words(w []uint64, cost int64) int { return m.arithmetic.words(m, w, cost) }
-
-// Grow copies the state from one slice to a longer, zeroed one.
-func (m *Meter) Grow(to, from []uint64) { m.arithmetic.grow(to, from) }
+// Room returns the state with room for a charge of cost: w, or a longer copy of it.
+func (m *Meter) Room(w []uint64, cost int64) []uint64 {
+	need := m.arithmetic.words(m, w, cost)
+	if len(w) >= need {
+		return w
+	}
+	longer := make([]uint64, need)
+	copy(longer, w)
+	return longer
+}
 
 // MostBytes returns how large the state can become with the limit's own quota, if it grows;
 // 0 if it does not.
@@ -154,7 +133,7 @@ func (m *Meter) MostBytes() int64 {
 	if !m.Grows() {
 		return 0
 	}
-	return 8 * int64(m.Words(nil, m.quota))
+	return 8 * int64(m.arithmetic.words(m, nil, m.Quota))
 }
 
 // Result is a limit's decision on a cost. It has the fields of core.Result, so
@@ -183,7 +162,7 @@ func (m *Meter) Decide(r *Result, w []uint64, now, cost int64) (at int64, far bo
 }
 
 // Charge adds cost hits at now, even if the limit denies them, and subtracts them in r, which
-// Decide has filled in. The state must have room: see Words.
+// Decide has filled in. The state must have room: see Room.
 // Counts stop at MaxCount, a token bucket owes at most twice its burst, and a log keeps its newest
 // hits, as many as the quota or as it has.
 func (m *Meter) Charge(r *Result, w []uint64, now, cost int64) {
@@ -198,16 +177,16 @@ func (m *Meter) Charge(r *Result, w []uint64, now, cost int64) {
 // is allowed. The first two are 0 if nothing is missing or the quota is 0.
 func (m *Meter) Report(r *Result, w []uint64, now, cost int64) {
 	r.ResetAfter, r.MoreAfter, r.RetryAfter = 0, 0, 0
-	if left := r.Remaining; left < m.capacity {
-		r.ResetAfter = Duration(m.arithmetic.wait(m, w, now, m.capacity))
+	if left := r.Remaining; left < m.Capacity {
+		r.ResetAfter = Duration(m.arithmetic.wait(m, w, now, m.Capacity))
 		r.MoreAfter = r.ResetAfter
-		if left+1 < m.capacity {
+		if left+1 < m.Capacity {
 			r.MoreAfter = Duration(m.arithmetic.wait(m, w, now, left+1))
 		}
 	}
 	switch {
 	case r.Allowed:
-	case cost > m.capacity:
+	case cost > m.Capacity:
 		r.RetryAfter = Never
 	case cost == r.Remaining+1:
 		r.RetryAfter = r.MoreAfter

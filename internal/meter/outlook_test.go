@@ -29,23 +29,21 @@ func TestWaitsEndWhenSoManyAreLeft(t *testing.T) {
 		}
 		now := int64(now0)
 		for range r.IntN(8) {
-			switch now += r.Int64N(1 + m.window*int64(1+r.IntN(3))/2); r.IntN(12) {
+			switch now += r.Int64N(1 + m.Window*int64(1+r.IntN(3))/2); r.IntN(12) {
 			case 0:
-				now -= m.window / 3
+				now -= m.Window / 3
 			case 1: // another quota from here on
 				limit.Quota = min(r.Int64N(2*limit.Quota+1), MaxCount)
 				limit.Capacity = limit.Quota
 				m = New(limit)
 			}
 			m.Advance(w, now)
-			cost := 1 + r.Int64N(max(1, m.capacity))
+			cost := 1 + r.Int64N(max(1, m.Capacity))
 			if r.IntN(2) == 0 {
 				cost = 1
 			}
 			if m.Allows(w, now, cost) {
-				longer := make([]uint64, max(len(w), m.Words(w, cost)))
-				m.Grow(longer, w)
-				w = longer
+				w = m.Room(w, cost)
 				m.Charge(new(Result), w, now, cost)
 			}
 		}
@@ -68,23 +66,23 @@ func TestWaitsEndWhenSoManyAreLeft(t *testing.T) {
 		switch {
 		case limit.Quota == 0:
 			kind = "quota 0"
-		case left == m.capacity:
+		case left == m.Capacity:
 			kind = "all left"
 		case left == 0:
 			kind = "none left"
 		}
-		if left == m.capacity {
+		if left == m.Capacity {
 			if reset != 0 || more != 0 {
 				fail("want no waits")
 			}
 		} else {
-			least(reset, m.capacity)
+			least(reset, m.Capacity)
 			least(more, left+1)
-			cost := left + 1 + r.Int64N(m.capacity-left)
+			cost := left + 1 + r.Int64N(m.Capacity-left)
 			least(m.Wait(w, now, cost), cost)
 		}
-		seen[fmt.Sprint(m.algorithm, " ", kind)]++
-		for cost, want := range map[int64]int64{0: 0, left: 0, m.capacity + 1: Forever} {
+		seen[fmt.Sprint(m.Algorithm, " ", kind)]++
+		for cost, want := range map[int64]int64{0: 0, left: 0, m.Capacity + 1: Forever} {
 			if got := m.Wait(w, now, cost); got != want {
 				fail("the wait for %d is %d", cost, got)
 			}
@@ -234,7 +232,7 @@ func TestADecisionIsMadeAtTheStoredTime(t *testing.T) {
 		m := &meters[round%len(meters)]
 		fail := func(format string, args ...any) {
 			t.Helper()
-			t.Fatalf("seed %d, round %d, %v: %s", seed, round, m.algorithm, fmt.Sprintf(format, args...))
+			t.Fatalf("seed %d, round %d, %v: %s", seed, round, m.Algorithm, fmt.Sprintf(format, args...))
 		}
 		var w []uint64
 		if !m.Grows() {
@@ -242,42 +240,41 @@ func TestADecisionIsMadeAtTheStoredTime(t *testing.T) {
 		}
 		now := int64(start)
 		charge := func(w []uint64, now int64) []uint64 {
-			longer := make([]uint64, max(len(w), m.Words(w, 1)))
-			m.Grow(longer, w)
-			m.Charge(new(Result), longer, now, 1)
-			return longer
+			w = m.Room(w, 1)
+			m.Charge(new(Result), w, now, 1)
+			return w
 		}
 		for range 1 + r.IntN(6) {
-			now += r.Int64N(m.window * 2 / 3)
+			now += r.Int64N(m.Window * 2 / 3)
 			m.Advance(w, now)
 			if m.Allows(w, now, 1) {
 				w = charge(w, now)
 			}
 		}
 		stored := now
-		if m.algorithm != TokenBucket {
+		if m.Algorithm != TokenBucket {
 			stored = timeOf(m, w)
 		}
 		latest := stored // of the times in the state
-		if m.algorithm == Lockout {
+		if m.Algorithm == Lockout {
 			c := loadLockout(w)
 			latest = max(stored, c.until-c.last(m))
 		}
-		if latest-stored >= m.window-1 {
+		if latest-stored >= m.Window-1 {
 			continue
 		}
-		behind := stored - 1 - r.Int64N(m.window-1-(latest-stored))
+		behind := stored - 1 - r.Int64N(m.Window-1-(latest-stored))
 		there, here := slices.Clone(w), slices.Clone(w)
 		thereAt, _ := m.Advance(there, stored)
 		hereAt, far := m.Advance(here, behind)
 		if far {
 			fail("%d µs ahead is far", stored-behind)
 		}
-		if m.algorithm != TokenBucket { // whose debt is only larger
+		if m.Algorithm != TokenBucket { // whose debt is only larger
 			if a, b := m.Remaining(there, stored), m.Remaining(here, behind); a != b {
 				fail("%d remain, and %d at the stored time", b, a)
 			}
-			for cost := range m.capacity {
+			for cost := range m.Capacity {
 				if a, b := m.Wait(there, stored, cost+1), m.Wait(here, behind, cost+1); a > 0 && a+stored != b+behind || (a == 0) != (b == 0) {
 					fail("cost %d: the wait is %d, and %d at the stored time, %d µs later", cost+1, b, a, stored-behind)
 				}
@@ -293,7 +290,7 @@ func TestADecisionIsMadeAtTheStoredTime(t *testing.T) {
 		if a, b := m.Remaining(there, stored), m.Remaining(here, stored); a != b {
 			fail("%d remain after a look by a clock that is behind, and %d before", b, a)
 		}
-		if _, far := m.Advance(w, stored-m.window); m.algorithm != Lockout && m.algorithm != TokenBucket && !far {
+		if _, far := m.Advance(w, stored-m.Window); m.Algorithm != Lockout && m.Algorithm != TokenBucket && !far {
 			fail("a whole window ahead is not far")
 		}
 	}
@@ -318,21 +315,21 @@ func fullBucketAhead(t *testing.T, charged int64, twice bool) {
 	} {
 		m := New(l)
 		full := make([]uint64, cellWords)
-		m.Charge(new(Result), full, charged, m.capacity)
+		m.Charge(new(Result), full, charged, m.Capacity)
 		if twice {
-			m.Charge(new(Result), full, charged, m.capacity)
+			m.Charge(new(Result), full, charged, m.Capacity)
 		}
 		burst := make([]uint64, cellWords)
-		m.Charge(new(Result), burst, charged, m.capacity)
-		for _, ahead := range []int64{1, m.window / 2, m.window - 1} {
+		m.Charge(new(Result), burst, charged, m.Capacity)
+		for _, ahead := range []int64{1, m.Window / 2, m.Window - 1} {
 			w := slices.Clone(full)
 			if _, far := m.Advance(w, charged-ahead); far || !slices.Equal(w, full) {
 				t.Errorf("%v: a debt %d µs ahead is moved back", l, ahead)
 			}
 		}
 		w := slices.Clone(full)
-		if _, far := m.Advance(w, charged-m.window); !far || resetOf(&m, w, charged-m.window) != resetOf(&m, burst, charged) {
-			t.Errorf("%v: a debt a window ahead is owed for %d µs, want %d", l, resetOf(&m, w, charged-m.window), resetOf(&m, burst, charged))
+		if _, far := m.Advance(w, charged-m.Window); !far || resetOf(&m, w, charged-m.Window) != resetOf(&m, burst, charged) {
+			t.Errorf("%v: a debt a window ahead is owed for %d µs, want %d", l, resetOf(&m, w, charged-m.Window), resetOf(&m, burst, charged))
 		}
 	}
 }
@@ -340,7 +337,7 @@ func fullBucketAhead(t *testing.T, charged int64, twice bool) {
 // Buckets without hits follow the clock, also back.
 func TestEmptyBucketsFollowTheClock(t *testing.T) {
 	m := New(Limit{Quota: 5, Capacity: 5, Window: hour, Precision: minute, Algorithm: BucketedWindow})
-	w := make([]uint64, m.Words(nil, 1))
+	w := m.Room(nil, 1)
 	const later, before = now0 + 10*minute, now0 - 10*minute
 	for _, at := range []int64{now0, later} {
 		m.Advance(w, at)

@@ -51,16 +51,16 @@ func walk(t *testing.T, rounds int, check func(fail func(string, ...any), m *Met
 		for range 1 + r.IntN(14) {
 			switch r.IntN(4) {
 			case 0:
-				now += r.Int64N(m.window / 4)
+				now += r.Int64N(m.Window / 4)
 			case 1:
-				now += r.Int64N(2*m.window + 2)
+				now += r.Int64N(2*m.Window + 2)
 			case 2: // to just where something changes
-				if d := m.Wait(w, now, 1+r.Int64N(m.capacity)); d != Forever {
+				if d := m.Wait(w, now, 1+r.Int64N(m.Capacity)); d != Forever {
 					now += max(0, d-r.Int64N(2))
 				}
 			}
 			m.Advance(w, now)
-			switch cost := 1 + r.Int64N(m.capacity); {
+			switch cost := 1 + r.Int64N(m.Capacity); {
 			case r.IntN(4) == 0 && len(charges) > 0:
 				i := r.IntN(len(charges))
 				c := charges[i]
@@ -69,11 +69,7 @@ func walk(t *testing.T, rounds int, check func(fail func(string, ...any), m *Met
 				m.Refund(w, now, c.at, c.full-c.at, n)
 				p.refund(now, c.at, c.full, n)
 			case m.Allows(w, now, cost):
-				if need := m.Words(w, cost); len(w) < need {
-					longer := make([]uint64, need)
-					m.Grow(longer, w)
-					w = longer
-				}
+				w = m.Room(w, cost)
 				m.Charge(new(Result), w, now, cost)
 				p.charge(now, cost)
 				if !slices.ContainsFunc(charges, func(c charge) bool { return c.at == now }) {
@@ -88,7 +84,7 @@ func walk(t *testing.T, rounds int, check func(fail func(string, ...any), m *Met
 // A meter has left what the definition of its algorithm has, now and later.
 func TestTheMeterFollowsTheDefinition(t *testing.T) {
 	walk(t, 6000, func(fail func(string, ...any), m *Meter, p *plain, w []uint64, now int64, r *rand.Rand) {
-		for _, later := range []int64{0, r.Int64N(m.window), r.Int64N(3 * m.window)} {
+		for _, later := range []int64{0, r.Int64N(m.Window), r.Int64N(3 * m.Window)} {
 			then := slices.Clone(w)
 			m.Advance(then, now+later)
 			if got, want := m.Remaining(then, now+later), p.remaining(now+later); got != want {
@@ -101,7 +97,7 @@ func TestTheMeterFollowsTheDefinition(t *testing.T) {
 // A cost is admitted when its wait is over, and not a microsecond before.
 func TestAWaitEndsWhenTheCostIsAdmitted(t *testing.T) {
 	walk(t, 4000, func(fail func(string, ...any), m *Meter, p *plain, w []uint64, now int64, r *rand.Rand) {
-		cost := 1 + r.Int64N(m.capacity)
+		cost := 1 + r.Int64N(m.Capacity)
 		wait := m.Wait(w, now, cost)
 		if wait == 0 {
 			if p.remaining(now) < cost {
@@ -129,10 +125,9 @@ func TestAChargeLeavesWhatTheStateHas(t *testing.T) {
 		lower.Capacity = min(lower.Capacity, lower.Quota)
 		other := New(lower)
 		for _, m := range []*Meter{m, &other} {
-			cost := r.Int64N(m.capacity + 2)
-			at := now + r.Int64N(2*m.window) - m.window/3
-			state := make([]uint64, max(len(w), m.Words(w, cost)))
-			m.Grow(state, w)
+			cost := r.Int64N(m.Capacity + 2)
+			at := now + r.Int64N(2*m.Window) - m.Window/3
+			state := m.Room(slices.Clone(w), cost)
 			var a, b Result
 			first, _ := m.Decide(&a, state, at, cost)
 			second, _ := m.Decide(&b, state, at, cost)
@@ -156,7 +151,7 @@ func TestAStateIsReadAgain(t *testing.T) {
 		if rd.Bad || string(rd.Rest) != "rest" || string(text[:1]) != "x" {
 			fail("%x is read with %q left, bad: %v", text, rd.Rest, rd.Bad)
 		}
-		for _, later := range []int64{0, r.Int64N(m.window), m.window, r.Int64N(2 * m.window)} {
+		for _, later := range []int64{0, r.Int64N(m.Window), m.Window, r.Int64N(2 * m.Window)} {
 			a, b := slices.Clone(w), slices.Clone(again)
 			m.Advance(a, now+later)
 			m.Advance(b, now+later)
@@ -178,7 +173,7 @@ func TestAStateIsReadAgain(t *testing.T) {
 // The shortest log has a byte for each hit.
 func TestALogOfOneByteAHitIsRead(t *testing.T) {
 	m := New(Limit{Quota: 5, Capacity: 5, Window: hour, Algorithm: SlidingLog})
-	w := make([]uint64, m.Words(nil, 3))
+	w := m.Room(nil, 3)
 	m.Charge(new(Result), w, 1, 2)
 	m.Charge(new(Result), w, 2, 1)
 	text := m.AppendState(nil, w)

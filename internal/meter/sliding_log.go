@@ -1,6 +1,10 @@
 package meter
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"math/bits"
+	"slices"
+)
 
 // A sliding log keeps the time of every hit. With W the window's length,
 //
@@ -10,62 +14,52 @@ import "encoding/binary"
 // https://limits.readthedocs.io/en/stable/strategies.html, exact at the cost of
 // one word for each hit.
 //
-// The state is a word with the place of the oldest hit in the ring and the
-// number of hits, then the ring of times, oldest first. A hit of cost c is c
-// times in it.
+// The state is a word with the place of the oldest hit and the number of hits, then room for times.
+// The hits are in one piece, oldest first. A hit of cost c is c times in it. If the piece has reached
+// the end of the room, the next charge moves it to the beginning.
 const logHeader = 1
 
 type slidingLog struct{}
 
-func logLen(w []uint64) int64 {
-	if len(w) == 0 {
-		return 0
-	}
-	return int64(w[0] >> 32)
-}
-
-func logHead(w []uint64) int64 { return int64(uint32(w[0])) }
-
-func setLog(w []uint64, head, n int64) { w[0] = uint64(n)<<32 | uint64(head) }
-
-// logHit returns the i-th oldest hit.
-func logHit(w []uint64, i int64) *uint64 {
-	ring := w[logHeader:]
-	i += logHead(w)
-	if i >= int64(len(ring)) {
-		i -= int64(len(ring))
-	}
-	return &ring[i]
-}
-
+// words leaves room for more hits than the state may have, so that a charge seldom moves them.
 func (*slidingLog) words(m *Meter, w []uint64, cost int64) int {
-	n := logLen(w)
+	n := int64(len(logHits(w)))
 	most := m.mostHits(n)
-	return logHeader + int(min(n+min(cost, most), most)) // cost may be any number
+	need := min(n+min(cost, most), most) // cost may be any number
+	if have := int64(len(w)) - logHeader; need <= have {
+		return len(w)
+	}
+	return 1 << max(3, bits.Len64(uint64(need+need/4)))
 }
 
-func (*slidingLog) grow(to, from []uint64) {
-	n := logLen(from)
-	for i := range n {
-		to[logHeader+i] = *logHit(from, i)
+// mostHits returns the most hits that a charge leaves in a log of n: the quota, or n if another
+// quota has allowed more.
+func (m *Meter) mostHits(n int64) int64 { return max(m.Quota, n) }
+
+// logHits returns the hits, oldest first.
+func logHits(w []uint64) []uint64 {
+	if len(w) == 0 {
+		return nil
 	}
-	setLog(to, 0, n)
+	return w[logHeader+logFirst(w):][:w[0]>>32]
 }
+
+// logFirst returns the place of the oldest hit.
+func logFirst(w []uint64) int { return int(uint32(w[0])) }
+
+func setLog(w []uint64, first, n int) { w[0] = uint64(n)<<32 | uint64(first) }
 
 // append writes the number of hits, the oldest time, and the difference of each further time to the
 // one before.
 func (*slidingLog) append(_ *Meter, dst []byte, w []uint64) []byte {
-	n := logLen(w)
-	dst = binary.AppendUvarint(dst, uint64(n))
-	last := int64(0)
-	for i := range n {
-		at := int64(*logHit(w, i))
+	hits := logHits(w)
+	dst = binary.AppendUvarint(dst, uint64(len(hits)))
+	for i, at := range hits {
 		if i == 0 {
-			dst = binary.AppendVarint(dst, at)
+			dst = binary.AppendVarint(dst, int64(at))
 		} else {
-			dst = binary.AppendUvarint(dst, uint64(at-last))
+			dst = binary.AppendUvarint(dst, at-hits[i-1])
 		}
-		last = at
 	}
 	return dst
 }
@@ -88,98 +82,89 @@ func (*slidingLog) read(_ *Meter, r *Reader) []uint64 {
 		}
 		w[logHeader+i] = uint64(at)
 	}
-	setLog(w, 0, int64(n))
+	setLog(w, 0, int(n))
 	return w
 }
 
 func (*slidingLog) advance(m *Meter, w []uint64, now int64) (at int64, far bool) {
-	n := logLen(w)
-	if n == 0 {
+	hits := logHits(w)
+	if len(hits) == 0 {
 		return now, false
 	}
-	newest := int64(*logHit(w, n-1))
-	if far = newest-now >= m.window; far { // only a step of the clock explains it
-		for i := n - 1; i >= 0 && int64(*logHit(w, i)) > now; i-- {
-			*logHit(w, i) = uint64(now)
+	newest := int64(hits[len(hits)-1])
+	if far = newest-now >= m.Window; far { // only a step of the clock explains it
+		for i, hit := range hits {
+			hits[i] = uint64(min(int64(hit), now))
 		}
 		newest = now
 	}
 	at = max(now, newest)
-	for n > 0 && int64(*logHit(w, 0)) <= at-m.window {
-		n--
-		head := logHead(w) + 1
-		if head == int64(len(w)-logHeader) {
-			head = 0
-		}
-		setLog(w, head, n)
+	gone := 0
+	for gone < len(hits) && int64(hits[gone]) <= at-m.Window {
+		gone++
 	}
+	setLog(w, logFirst(w)+gone, len(hits)-gone)
 	return at, far
 }
 
-func (*slidingLog) left(m *Meter, w []uint64, _ int64) int64 { return max(0, m.quota-logLen(w)) }
+func (*slidingLog) left(m *Meter, w []uint64, _ int64) int64 {
+	return max(0, m.Quota-int64(len(logHits(w))))
+}
 
 // wait ends when so many of the oldest hits have left the window that cost fits.
 func (*slidingLog) wait(m *Meter, w []uint64, now, cost int64) int64 {
-	return int64(*logHit(w, logLen(w)+cost-m.quota-1)) + m.window - now
+	hits := logHits(w)
+	return int64(hits[int64(len(hits))+cost-m.Quota-1]) + m.Window - now
 }
 
 func (*slidingLog) charge(m *Meter, w []uint64, now, cost int64) {
-	n := logLen(w)
-	if n > 0 {
-		now = max(now, int64(*logHit(w, n-1))) // the log stays in order
+	hits := logHits(w)
+	if n := len(hits); n > 0 {
+		now = max(now, int64(hits[n-1])) // the log stays in order
 	}
-	most := m.mostHits(n)
+	most := m.mostHits(int64(len(hits)))
 	cost = min(cost, most)
-	if drop := min(n, n+cost-most); drop > 0 { // the oldest hits make room
-		n -= drop
-		head := logHead(w) + drop
-		if ring := int64(len(w) - logHeader); head >= ring {
-			head -= ring
-		}
-		setLog(w, head, n)
+	drop := max(0, len(hits)+int(cost-most)) // the oldest hits make room
+	first, n := logFirst(w)+drop, len(hits)-drop
+	if room := w[logHeader:]; first+n+int(cost) > len(room) {
+		copy(room, hits[drop:])
+		first = 0
 	}
-	for i := range cost {
-		*logHit(w, n+i) = uint64(now)
+	setLog(w, first, n+int(cost))
+	for added := logHits(w)[n:]; len(added) > 0; added = added[1:] {
+		added[0] = uint64(now)
 	}
-	setLog(w, logHead(w), n+cost)
 }
-
-// mostHits returns the most hits that a charge leaves in a log of n: the quota, or n if another
-// quota has allowed more.
-func (m *Meter) mostHits(n int64) int64 { return max(m.quota, n) }
 
 // refund takes up to cost hits of the time at out of the log.
 func (*slidingLog) refund(_ *Meter, w []uint64, _, at, _, cost int64) {
-	n := logLen(w)
-	kept := int64(0)
-	for i := range n {
-		hit := *logHit(w, i)
-		if int64(hit) == at && cost > 0 {
-			cost--
-			continue
+	if len(w) == 0 {
+		return
+	}
+	kept := slices.DeleteFunc(logHits(w), func(hit uint64) bool {
+		if int64(hit) != at || cost == 0 {
+			return false
 		}
-		*logHit(w, kept) = hit
-		kept++
-	}
-	if n > 0 {
-		setLog(w, logHead(w), kept)
-	}
+		cost--
+		return true
+	})
+	setLog(w, logFirst(w), len(kept))
 }
 
 func (*slidingLog) grant(_ *Meter, w []uint64, _, n int64) {
-	if hits := logLen(w); hits > 0 {
-		setLog(w, logHead(w), hits-min(n, hits))
+	if hits := logHits(w); len(hits) > 0 {
+		setLog(w, logFirst(w), len(hits)-int(min(n, int64(len(hits)))))
 	}
 }
 
 func (*slidingLog) expiry(m *Meter, w []uint64) int64 {
-	n := logLen(w)
-	if n == 0 {
+	hits := logHits(w)
+	if len(hits) == 0 {
 		return 0
 	}
-	return int64(*logHit(w, n-1)) + m.window
+	return int64(hits[len(hits)-1]) + m.Window
 }
 
-func (*slidingLog) worstCase(m *Meter) int64 { return m.quota }
+func (*slidingLog) worstCase(m *Meter) int64 { return m.Quota }
 
-func (*slidingLog) lifetime(m *Meter) int64 { return m.window }
+func (*slidingLog) lifetime(m *Meter) int64 { return m.Window }

@@ -22,9 +22,9 @@ func (*slidingWindow) advance(m *Meter, w []uint64, now int64) (at int64, far bo
 	c := loadCell(w)
 	switch {
 	case c == cell{}:
-	case now >= c.t+2*m.window: // the next hit opens a new window
+	case now >= c.t+2*m.Window: // the next hit opens a new window
 		cell{}.store(w)
-	case c.t-now >= m.window: // only a step of the clock explains it
+	case c.t-now >= m.Window: // only a step of the clock explains it
 		c.t = m.anchor(now)
 		c.store(w)
 		return now, true
@@ -45,8 +45,8 @@ func (a *slidingWindow) read(m *Meter, r *Reader) []uint64 {
 // it, because its result is kept even if nothing is charged: a denied request
 // must not move on windows that began at a hit.
 func (c cell) turned(m *Meter, now int64) cell {
-	if now >= c.t+m.window && c != (cell{}) {
-		return cell{t: c.t + m.window, b: c.a}
+	if now >= c.t+m.Window && c != (cell{}) {
+		return cell{t: c.t + m.Window, b: c.a}
 	}
 	return c
 }
@@ -57,10 +57,10 @@ func (*slidingWindow) left(m *Meter, w []uint64, now int64) int64 {
 	c := loadCell(w).turned(m, now)
 	used := int64(c.a)
 	if c.b > 0 {
-		share, _ := MulDiv(int64(c.b), m.window-max(0, now-c.t), m.window)
+		share, _ := MulDiv(int64(c.b), m.Window-max(0, now-c.t), m.Window)
 		used += share
 	}
-	return max(0, m.quota-used)
+	return max(0, m.Quota-used)
 }
 
 // charge adds hits to the current window, and opens one if there is none.
@@ -82,11 +82,11 @@ func (*slidingWindow) charge(m *Meter, w []uint64, now, cost int64) {
 // in which current has become previous and there is no other hit.
 func (*slidingWindow) wait(m *Meter, w []uint64, now, cost int64) int64 {
 	c := loadCell(w).turned(m, now)
-	room, current, end := m.quota-cost, int64(c.a), c.t+m.window-now
+	room, current, end := m.Quota-cost, int64(c.a), c.t+m.Window-now
 	if current > room {
-		return end + m.window - fits(room, current, m.window)
+		return end + m.Window - fits(room, current, m.Window)
 	}
-	return end - fits(room-current, int64(c.b), m.window)
+	return end - fits(room-current, int64(c.b), m.Window)
 }
 
 // fits returns the largest part of a window for which count, weighted by it, is
@@ -102,9 +102,9 @@ func fits(room, count, window int64) int64 {
 func (*slidingWindow) refund(m *Meter, w []uint64, _, at, _, cost int64) {
 	c := loadCell(w)
 	switch {
-	case at >= c.t && at < c.t+m.window:
+	case at >= c.t && at < c.t+m.Window:
 		c.a -= uint32(min(cost, int64(c.a)))
-	case at < c.t && at >= c.t-m.window:
+	case at < c.t && at >= c.t-m.Window:
 		c.b -= uint32(min(cost, int64(c.b)))
 	}
 	c.store(w)
@@ -117,19 +117,19 @@ func (*slidingWindow) grant(m *Meter, w []uint64, now, n int64) {
 	t := c.turned(m, now)
 	newest := min(n, int64(t.a))
 	t.a -= uint32(newest)
-	length := m.window - max(0, now-t.t)
-	if share, _ := MulDiv(int64(t.b), length, m.window); share > 0 && n > newest {
-		t.b = uint32(fits(max(0, share-(n-newest)), length, m.window))
+	length := m.Window - max(0, now-t.t)
+	if share, _ := MulDiv(int64(t.b), length, m.Window); share > 0 && n > newest {
+		t.b = uint32(fits(max(0, share-(n-newest)), length, m.Window))
 	}
-	if now >= c.t+m.window && c != (cell{}) {
+	if now >= c.t+m.Window && c != (cell{}) {
 		c.a = t.b
 		t = c
 	}
 	t.store(w)
 }
 
-func (*slidingWindow) expiry(m *Meter, w []uint64) int64 { return loadCell(w).t + 2*m.window }
+func (*slidingWindow) expiry(m *Meter, w []uint64) int64 { return loadCell(w).t + 2*m.Window }
 
-func (*slidingWindow) worstCase(m *Meter) int64 { return 2 * m.quota }
+func (*slidingWindow) worstCase(m *Meter) int64 { return 2 * m.Quota }
 
-func (*slidingWindow) lifetime(m *Meter) int64 { return 2 * m.window }
+func (*slidingWindow) lifetime(m *Meter) int64 { return 2 * m.Window }

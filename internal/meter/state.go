@@ -32,8 +32,8 @@ func (c cell) store(w []uint64) {
 
 // anchor returns the start of the window that a first hit at now opens.
 func (m *Meter) anchor(now int64) int64 {
-	if m.aligned {
-		return floorTo(now, m.window)
+	if m.Aligned {
+		return floorTo(now, m.Window)
 	}
 	return now
 }
@@ -47,8 +47,6 @@ func addCount(count uint32, n int64) uint32 {
 type fixedSize struct{}
 
 func (*fixedSize) words(m *Meter, _ []uint64, _ int64) int { return m.FixedWords() }
-
-func (*fixedSize) grow(to, from []uint64) { copy(to, from) }
 
 // append writes a cell, a signed time and two counts, and, of a lockout, another time.
 func (*fixedSize) append(_ *Meter, dst []byte, w []uint64) []byte {

@@ -40,7 +40,7 @@ func (*tokenBucket) advance(m *Meter, w []uint64, now int64) (at int64, far bool
 		cell{}.store(w)
 	case c.unexplained(m, now):
 		stored := m.With(int64(c.b))
-		stored.debtor(now, wideMul(m.window, stored.capacity)).store(w)
+		stored.debtor(now, wideMul(m.Window, stored.Capacity)).store(w)
 		return now, true
 	}
 	return now, false
@@ -54,15 +54,15 @@ func (*tokenBucket) advance(m *Meter, w []uint64, now int64) (at int64, far bool
 //
 // A quota of 0 counts nothing and forgets nothing.
 func (c cell) unexplained(m *Meter, now int64) bool {
-	if c.t-now < m.window || m.quota == 0 {
+	if c.t-now < m.Window || m.Quota == 0 {
 		return false
 	}
 	stored := m.With(int64(c.b))
-	most := wideMul(m.window, max(stored.capacity, m.own.capacity))
+	most := wideMul(m.Window, max(stored.Capacity, m.own.capacity))
 	if c.a&overBurst != 0 {
 		most = most.add(most)
 	}
-	return !c.debt(now).less(most.add(wideMul(m.window, stored.quota)))
+	return !c.debt(now).less(most.add(wideMul(m.Window, stored.Quota)))
 }
 
 // debt returns D at now. The cell has been advanced to now.
@@ -75,27 +75,27 @@ func (m *Meter) debtor(now int64, d wide) cell {
 	if d.zero() {
 		return cell{}
 	}
-	q, r := d.div(m.quota)
-	c := cell{t: now + q, a: uint32(r), b: uint32(m.quota)}
-	if wideMul(m.window, m.capacity).less(d) {
+	q, r := d.div(m.Quota)
+	c := cell{t: now + q, a: uint32(r), b: uint32(m.Quota)}
+	if wideMul(m.Window, m.Capacity).less(d) {
 		c.a |= overBurst
 	}
 	return c
 }
 
 func (*tokenBucket) left(m *Meter, w []uint64, now int64) int64 {
-	if m.capacity == 0 { // the debt may be one that only a step of the clock explains
+	if m.Capacity == 0 { // the debt may be one that only a step of the clock explains
 		return 0
 	}
-	return max(0, m.capacity-loadCell(w).debt(now).divUp(m.window))
+	return max(0, m.Capacity-loadCell(w).debt(now).divUp(m.Window))
 }
 
 func (*tokenBucket) charge(m *Meter, w []uint64, now, cost int64) {
-	if m.quota == 0 { // nothing pays a debt off
+	if m.Quota == 0 { // nothing pays a debt off
 		return
 	}
-	d := loadCell(w).debt(now).add(wideMul(m.window, cost))
-	if most := wideMul(2*m.window, m.capacity); most.less(d) {
+	d := loadCell(w).debt(now).add(wideMul(m.Window, cost))
+	if most := wideMul(2*m.Window, m.Capacity); most.less(d) {
 		d = most
 	}
 	m.debtor(now, d).store(w)
@@ -103,7 +103,7 @@ func (*tokenBucket) charge(m *Meter, w []uint64, now, cost int64) {
 
 func (*tokenBucket) wait(m *Meter, w []uint64, now, cost int64) int64 {
 	c := loadCell(w)
-	return c.debt(now).sub(wideMul(m.window, m.capacity-cost)).divUp(int64(c.b))
+	return c.debt(now).sub(wideMul(m.Window, m.Capacity-cost)).divUp(int64(c.b))
 }
 
 // refund pays back what is still owed of a charge. A debt is paid off in
@@ -111,10 +111,10 @@ func (*tokenBucket) wait(m *Meter, w []uint64, now, cost int64) int64 {
 // after the charge, nothing of the charge is owed from then on.
 func (*tokenBucket) refund(m *Meter, w []uint64, now, at, reset, cost int64) {
 	c, owed := loadCell(w), at+reset-now
-	if owed <= 0 || m.quota == 0 || c == (cell{}) {
+	if owed <= 0 || m.Quota == 0 || c == (cell{}) {
 		return
 	}
-	back, most := wideMul(m.window, cost), wideMul(owed, int64(c.b))
+	back, most := wideMul(m.Window, cost), wideMul(owed, int64(c.b))
 	if most.less(back) {
 		back = most
 	}
@@ -125,20 +125,20 @@ func (*tokenBucket) refund(m *Meter, w []uint64, now, at, reset, cost int64) {
 // grant pays off what the hits have added to the debt.
 func (*tokenBucket) grant(m *Meter, w []uint64, now, n int64) {
 	c := loadCell(w)
-	if m.quota == 0 || c == (cell{}) {
+	if m.Quota == 0 || c == (cell{}) {
 		return
 	}
 	stored := m.With(int64(c.b))
-	stored.debtor(now, c.debt(now).sub(wideMul(m.window, n))).store(w)
+	stored.debtor(now, c.debt(now).sub(wideMul(m.Window, n))).store(w)
 }
 
 func (*tokenBucket) expiry(_ *Meter, w []uint64) int64 { return loadCell(w).t + 1 }
 
-func (*tokenBucket) worstCase(m *Meter) int64 { return m.capacity + m.quota }
+func (*tokenBucket) worstCase(m *Meter) int64 { return m.Capacity + m.Quota }
 
 func (*tokenBucket) lifetime(m *Meter) int64 {
-	if m.quota == 0 {
+	if m.Quota == 0 {
 		return 0
 	}
-	return wideMul(m.window, m.capacity).divUp(m.quota) + 1
+	return wideMul(m.Window, m.Capacity).divUp(m.Quota) + 1
 }

@@ -15,10 +15,10 @@ func NewWindows(l Limit) (w Windows, ok bool) {
 func (w *Windows) With(quota int64) Windows { return Windows{w.m.With(quota)} }
 
 // Start returns the beginning of the window that a time is in.
-func (w *Windows) Start(now int64) int64 { return floorTo(now, w.m.window) }
+func (w *Windows) Start(now int64) int64 { return floorTo(now, w.m.Window) }
 
 // Window returns the length of a window.
-func (w *Windows) Window() int64 { return w.m.window }
+func (w *Windows) Window() int64 { return w.m.Window }
 
 // Take fills in r for cost more hits at now, if current hits have been counted
 // in now's window, which begins at start, and previous hits in the one before.
@@ -44,7 +44,7 @@ func (w *Windows) Charge(r *Result, start, now, current, previous, cost int64) {
 
 func (w *Windows) words(start, current, previous int64) (words [cellWords]uint64) {
 	c := cell{t: start, a: count32(current), b: count32(previous)}
-	if w.m.algorithm == FixedWindow {
+	if w.m.Algorithm == FixedWindow {
 		c.b = 0
 	}
 	if c.a == 0 && c.b == 0 {
@@ -57,7 +57,7 @@ func (w *Windows) words(start, current, previous int64) (words [cellWords]uint64
 // Weight returns the part of the previous window that a window ending now
 // still covers, from 0 to 1.
 func (w *Windows) Weight(now int64) float64 {
-	return float64(w.m.window-(now-w.Start(now))) / float64(w.m.window)
+	return float64(w.m.Window-(now-w.Start(now))) / float64(w.m.Window)
 }
 
 func count32(n int64) uint32 { return uint32(min(max(n, 0), MaxCount)) }

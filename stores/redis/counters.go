@@ -48,7 +48,7 @@ func newCounters(s *Store, limiter string, rules []core.StoreRule) *counters {
 			rule.meters = append(rule.meters, m)
 			rule.weight += weightOf(&m)
 			rule.answer += answerSize(&m)
-			rule.algorithms |= only(m.Algorithm())
+			rule.algorithms |= only(m.Algorithm)
 		}
 		b.rules = append(b.rules, rule)
 	}
@@ -194,7 +194,7 @@ func (s *Store) forget(ctx context.Context, items []namedItem) error {
 // meterOf returns the meter of a limit with the quota of an item, and whether it has none.
 func (r *counterRule) meterOf(it *core.Item, limit int) (m *meter.Meter, unlimited bool) {
 	m = &r.meters[limit]
-	if it.Quotas == nil || it.Quotas[limit] == m.Quota() {
+	if it.Quotas == nil || it.Quotas[limit] == m.Quota {
 		return m, false
 	}
 	return m.For(it.Quotas[limit], new(meter.Meter)), it.Quotas[limit] == core.Unlimited
@@ -216,8 +216,8 @@ func (r *counterRule) textsOf(it *core.Item, texts any) (of any, weight int) {
 			b = []byte(texts.(string))
 		}
 		limit := b[textHead+i*textLimit:]
-		le.PutUint32(limit[textQuota:], uint32(m.Quota()))
-		le.PutUint32(limit[textCapacity:], uint32(m.Capacity()))
+		le.PutUint32(limit[textQuota:], uint32(m.Quota))
+		le.PutUint32(limit[textCapacity:], uint32(m.Capacity))
 		if unlimited {
 			limit[textUnlimited] = 1
 		}

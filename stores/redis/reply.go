@@ -29,9 +29,9 @@ const (
 // answerSize is how many bytes of the reply a limit takes.
 func answerSize(m *meter.Meter) int {
 	switch {
-	case m.Algorithm() == meter.Lockout:
+	case m.Algorithm == meter.Lockout:
 		return 22
-	case m.Algorithm() == meter.Calendar:
+	case m.Algorithm == meter.Calendar:
 		return 38
 	default:
 		return 32
@@ -120,7 +120,7 @@ func (c *cursor) result(m *meter.Meter, now, cost int64, allowed bool, result *c
 	if m.Grows() {
 		left, reset, more, retry := c.count(), c.time(), c.time(), c.time()
 		at = c.time()
-		possible := cost <= m.Capacity() && m.Quota() > 0
+		possible := cost <= m.Capacity && m.Quota > 0
 		*result = core.Result{
 			Allowed: allowed || cost == 0 || possible && retry == 0, Remaining: left,
 			ResetAfter: time.Duration(reset) * time.Microsecond, MoreAfter: time.Duration(more) * time.Microsecond,
@@ -133,14 +133,14 @@ func (c *cursor) result(m *meter.Meter, now, cost int64, allowed bool, result *c
 		}
 		return at, nil
 	}
-	if m.Algorithm() != meter.Lockout {
+	if m.Algorithm != meter.Lockout {
 		*c = (*c)[answerSize(m)-15:] // the record's length, expiry and identity
 	}
 	var room [40]byte
 	b := binary.AppendVarint(room[:0], c.time())
 	b = binary.AppendUvarint(b, uint64(c.count()))
 	b = binary.AppendUvarint(b, uint64(c.count()))
-	if m.Algorithm() == meter.Lockout {
+	if m.Algorithm == meter.Lockout {
 		b = binary.AppendVarint(b, c.time())
 	}
 	r := meter.Reader{Rest: b}

@@ -31,7 +31,7 @@ func newCounters(s *Store, limiter string, rules []core.StoreRule) *counters {
 		own := rule{StoreRule: r, shortest: core.MaxWindow.Microseconds()}
 		for i, l := range r.Limits {
 			own.limits = append(own.limits, newLimit(l))
-			own.shortest = min(own.shortest, own.limits[i].Window())
+			own.shortest = min(own.shortest, own.limits[i].Window)
 		}
 		c.rules = append(c.rules, own)
 	}
@@ -237,23 +237,12 @@ func (c *counters) judge(it *item, now, cost int64) bool {
 func (it *item) charge(now int64) {
 	for i := range it.rule.limits {
 		m, r := it.meter(i), (*meter.Result)(&it.Results[i])
-		w := it.grow(i, m, it.Cost)
+		w := m.Room(it.states[i], it.Cost)
+		it.states[i] = w
 		m.Decide(r, w, now, it.Cost) // again, because a block may have changed r
 		m.Charge(r, w, now, it.Cost)
 		m.Report(r, w, now, it.Cost)
 	}
-}
-
-// grow makes room for a charge of cost in the state of a limit, and returns it.
-// m is the limit's meter, or the one with the quota of the charge.
-func (it *item) grow(limit int, m *meter.Meter, cost int64) []uint64 {
-	w := it.states[limit]
-	if need := m.Words(w, cost); len(w) < need {
-		w = make([]uint64, need)
-		m.Grow(w, it.states[limit])
-		it.states[limit] = w
-	}
-	return w
 }
 
 // deny ends a take that is denied, or a peek: it stores what a decision changes

@@ -54,10 +54,8 @@ func chargedValue(window time.Duration, old []byte, now, hits int64) []byte {
 		m := &limits[i]
 		var r meter.Result
 		m.Decide(&r, v.states[i], now, hits)
-		w := make([]uint64, max(len(v.states[i]), m.Words(v.states[i], hits)))
-		m.Grow(w, v.states[i])
-		m.Charge(&r, w, now, hits)
-		v.states[i] = w
+		v.states[i] = m.Room(v.states[i], hits)
+		m.Charge(&r, v.states[i], now, hits)
 	}
 	value, _ := v.encode(limits, now)
 	return value
@@ -70,7 +68,7 @@ func usedOf(window time.Duration, value []byte, now int64) (used []int64, is rea
 		m := &limits[i]
 		var r meter.Result
 		m.Decide(&r, v.states[i], now, 0)
-		used = append(used, m.Capacity()-r.Remaining)
+		used = append(used, m.Capacity-r.Remaining)
 	}
 	return used, v.is
 }
@@ -201,7 +199,7 @@ func TestTheBoundsOfStoredNumbers(t *testing.T) {
 	)
 	limits := codecRule(time.Hour)
 	buckets := uint64(limits[bucketed].Buckets()) + 1
-	precision := limits[bucketed].Window() / limits[bucketed].Buckets()
+	precision := limits[bucketed].Window / limits[bucketed].Buckets()
 	counts := func(n uint64, of ...uint64) []any {
 		fields := []any{now / precision, n}
 		for i := range n {
@@ -272,14 +270,10 @@ func FuzzStoredState(f *testing.F) {
 			var r meter.Result
 			m.Decide(&r, v.states[i], codecNow, 1)
 			m.Report(&r, v.states[i], codecNow, 1)
-			if r.Remaining < 0 || r.Remaining > m.Capacity() || r.RetryAfter < 0 || r.RetryAfter > meter.Duration(5*m.Window()) {
+			if r.Remaining < 0 || r.Remaining > m.Capacity || r.RetryAfter < 0 || r.RetryAfter > meter.Duration(5*m.Window) {
 				t.Errorf("%v: %+v", limits[i].id, r)
 			}
-			if need := m.Words(v.states[i], 1); len(v.states[i]) < need {
-				w := make([]uint64, need)
-				m.Grow(w, v.states[i])
-				v.states[i] = w
-			}
+			v.states[i] = m.Room(v.states[i], 1)
 			if r.Allowed {
 				m.Charge(&r, v.states[i], codecNow, 1)
 			}

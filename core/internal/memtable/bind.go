@@ -60,7 +60,7 @@ func (l *layout) mostBytes() int64 {
 	n := int64(l.stride) * 8 * 7 / 6
 	for i := range l.meters {
 		if most := l.meters[i].MostBytes(); most > 0 {
-			n += 32 + 8*int64(blockWords(int(most/8))) // 32: what refers to it
+			n += 32 + most // 32: what refers to it
 		}
 	}
 	return n

@@ -1,7 +1,5 @@
 package memtable
 
-import "math/bits"
-
 // blocks holds the states that have no fixed size. A slot refers to its state
 // by a number: 0 is no state.
 type blocks struct {
@@ -9,9 +7,8 @@ type blocks struct {
 	free   []uint32   // numbers
 }
 
-// allocate returns the number of a zeroed state of at least n words.
-func (b *blocks) allocate(n int) uint64 {
-	state := make([]uint64, blockWords(n))
+// keep returns a number for a state.
+func (b *blocks) keep(state []uint64) uint64 {
 	if last := len(b.free) - 1; last >= 0 {
 		number := b.free[last]
 		b.free = b.free[:last]
@@ -21,10 +18,6 @@ func (b *blocks) allocate(n int) uint64 {
 	b.states = append(b.states, state)
 	return uint64(len(b.states))
 }
-
-// blockWords returns how many words a state of n words gets: a power of two, so that a state that
-// grows is seldom copied.
-func blockWords(n int) int { return 1 << max(3, bits.Len(uint(n-1))) }
 
 // get returns a state, nil for the number 0.
 func (b *blocks) get(number uint64) []uint64 {

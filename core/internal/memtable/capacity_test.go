@@ -101,7 +101,7 @@ func TestARuleWithLargeStatesHasFewerKeys(t *testing.T) {
 		m, w := p.Limit(0, meter.Own)
 		m.Decide(&r, w, now0, 1)
 		p.Insert(places, now0)
-		if p.Report(0, meter.Own, now0, 1, true, &r); !p.Known() || r.Remaining != b.layouts[rule].meters[0].Quota()-1 {
+		if p.Report(0, meter.Own, now0, 1, true, &r); !p.Known() || r.Remaining != b.layouts[rule].meters[0].Quota-1 {
 			t.Fatalf("key %d has %d left", i, r.Remaining)
 		}
 	}

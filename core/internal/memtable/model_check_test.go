@@ -123,7 +123,7 @@ func (s *storeModel) weight(k modelKey) (denied bool, weight int64) {
 		var r meter.Result
 		m.Decide(&r, w, s.now, 1)
 		m.Report(&r, w, s.now, 1)
-		weight = max(weight, (m.Capacity()-r.Remaining)<<20/m.Capacity())
+		weight = max(weight, (m.Capacity-r.Remaining)<<20/m.Capacity)
 		wait = max(wait, r.RetryAfter.Microseconds())
 	}
 	if denied = s.denied(k); denied {

@@ -41,10 +41,8 @@ func (s *storeModel) state(k modelKey, l core.Limit, cost int64) (meter.Meter, [
 	if len(w) > 0 {
 		m.Decide(new(meter.Result), w, s.now, 0)
 	}
-	if need := m.Words(w, cost); cost > 0 && len(w) < need {
-		longer := make([]uint64, need)
-		m.Grow(longer, w)
-		w = longer
+	if cost > 0 {
+		w = m.Room(w, cost)
 	}
 	return m, w
 }

@@ -152,10 +152,7 @@ func (p *Place) room(i int, m *meter.Meter, cost int64) []uint64 {
 			return p.table.room(p.slot, j, m, cost)
 		}
 	}
-	if m.Grows() {
-		return make([]uint64, m.Words(nil, cost))
-	}
-	return p.absent(i)
+	return m.Room(p.absent(i), cost)
 }
 
 // Refund refunds cost hits to a limit. They were charged at the time at, and the

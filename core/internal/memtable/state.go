@@ -16,17 +16,13 @@ func (t *table) state(slot []uint64, limit int) []uint64 {
 // the limit's meter, or the one with the quota of the charge.
 func (t *table) room(slot []uint64, limit int, m *meter.Meter, cost int64) []uint64 {
 	state := t.state(slot, limit)
-	need := m.Words(state, cost)
-	if len(state) >= need {
-		return state
+	room := m.Room(state, cost)
+	if len(room) > len(state) {
+		ref := &slot[t.layout.offsets[limit]]
+		t.blocks.release(*ref)
+		*ref = t.blocks.keep(room)
 	}
-	ref := &slot[t.layout.offsets[limit]]
-	longer := t.blocks.allocate(need)
-	block := t.blocks.get(longer)
-	m.Grow(block, state)
-	t.blocks.release(*ref)
-	*ref = longer
-	return block
+	return room
 }
 
 func (t *table) expired(slot []uint64, now int64) bool {
@@ -72,7 +68,7 @@ func (t *table) weigh(slot []uint64, now int64) (denied bool, weight int64) {
 			m.Report(&r, w, now, 1)
 			wait = max(wait, r.RetryAfter.Microseconds())
 		} else {
-			used, _ := meter.MulDiv(m.Capacity()-r.Remaining, 1<<20, m.Capacity())
+			used, _ := meter.MulDiv(m.Capacity-r.Remaining, 1<<20, m.Capacity)
 			share = max(share, used)
 		}
 	}

@@ -182,7 +182,7 @@ func TestBlocks(t *testing.T) {
 			}
 			continue
 		}
-		number := b.allocate(1 + r.IntN(3000))
+		number := b.keep(make([]uint64, 2+r.IntN(3000)))
 		if _, twice := held[number]; twice || number == 0 {
 			t.Fatalf("number %d is given twice", number)
 		}
@@ -194,15 +194,6 @@ func TestBlocks(t *testing.T) {
 	}
 	if b.states != nil || b.free != nil {
 		t.Errorf("%d numbers are held for no state", len(b.states))
-	}
-}
-
-func TestAStateIsRoundedUpToAPowerOfTwo(t *testing.T) {
-	for words, want := range map[int]int{1: 8, 8: 8, 9: 16, 16: 16, 17: 32, 10_001: 16_384} {
-		var b blocks
-		if got := len(b.get(b.allocate(words))); got != want {
-			t.Errorf("a state of %d words has %d, want %d", words, got, want)
-		}
 	}
 }
 
