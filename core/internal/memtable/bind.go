@@ -20,7 +20,6 @@ type rule struct {
 // how they are counted. Each shard replaces the layout of a rule by one of a
 // higher version when it next uses it.
 type layout struct {
-	ts        *Tables
 	rule      *rule
 	version   int
 	ids       []meter.Identity
@@ -119,7 +118,6 @@ func (ts *Tables) bind(limiter string, rules []Rule) *Binding {
 		known.version++
 		fullHomes := int(ts.maxKeys / int64(len(ts.shards)) * 1167 / 1000)
 		l := newLayout(known, r.Limits, fullHomes)
-		l.ts = ts
 		l.most = ts.mostKeys(l)
 		b.layouts = append(b.layouts, l)
 	}
@@ -143,6 +141,26 @@ func (b *Binding) Rebind(rules []Rule) (*Binding, error) {
 		}
 	}
 	return next, nil
+}
+
+// ResetAll forgets all keys of the limiter. The error is ErrClosed.
+func (b *Binding) ResetAll() error {
+	ts := b.ts
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	if ts.closed.Load() {
+		return ErrClosed
+	}
+	for _, l := range b.layouts {
+		if l.rule.retired.Load() {
+			continue
+		}
+		ts.blocked.unblock(l.rule.id)
+		for i := range ts.shards {
+			ts.shards[i].drop(ts, l.rule)
+		}
+	}
+	return nil
 }
 
 // newID returns the id of a retired rule, or a new one.

@@ -111,23 +111,3 @@ func (b *blocked) close() {
 	b.until = nil
 	b.n.Store(0)
 }
-
-// ResetAll forgets all keys of the limiter. The error is ErrClosed.
-func (b *Binding) ResetAll() error {
-	ts := b.ts
-	ts.mu.Lock()
-	defer ts.mu.Unlock()
-	if ts.closed.Load() {
-		return ErrClosed
-	}
-	for _, l := range b.layouts {
-		if l.rule.retired.Load() {
-			continue
-		}
-		ts.blocked.unblock(l.rule.id)
-		for i := range ts.shards {
-			ts.shards[i].drop(ts, l.rule)
-		}
-	}
-	return nil
-}

@@ -42,6 +42,12 @@ func bind(tb testing.TB, ts *Tables, limits ...meter.Limit) *Binding {
 	return b
 }
 
+// Place returns the place of a key.
+func (b *Binding) Place(rule int, key []byte) (p Place) {
+	b.Locate(&p, rule, key)
+	return p
+}
+
 // open returns the place of the key "k\x00", whose shard it does not lock.
 func (b *Binding) open() *Place {
 	p := b.Place(0, []byte("k\x00"))

@@ -1,6 +1,7 @@
 package memtable
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/floodgate-go/floodgate/internal/meter"
@@ -20,17 +21,75 @@ type Place struct {
 	plain  bool     // the states are in the slot, in the layout's order
 }
 
-// Place returns the place of a key. It is not locked yet, and not looked up.
-func (b *Binding) Place(rule int, key []byte) (p Place) {
-	b.Locate(&p, rule, key)
-	return p
-}
-
-// Locate makes p, which is zero, the place of a key, as Place does.
+// Locate makes p, which is zero, the place of a key. It is not locked yet, and not looked up.
 func (b *Binding) Locate(p *Place, rule int, key []byte) {
 	p.ts, p.layout = b.ts, b.layouts[rule]
 	p.hash = b.ts.hash.sum(key)
 	p.shard = &b.ts.shards[p.hash.place&b.ts.mask]
+}
+
+// Lock locks the shards of the places of one operation, always in the same order, so that no
+// two operations wait for each other, and looks the keys up. ok is false if the tables are
+// closed: nothing but Unlock may be called then.
+func Lock(places []Place) (ok bool) {
+	if len(places) == 1 {
+		places[0].lock()
+		return places[0].open()
+	}
+	var room [8]int
+	order := room[:0]
+	for i := range places {
+		order = append(order, i)
+	}
+	slices.SortFunc(order, func(i, j int) int { return cmp.Compare(places[i].number(), places[j].number()) })
+	for n, i := range order {
+		if n == 0 || places[i].shard != places[order[n-1]].shard {
+			places[i].lock()
+		}
+	}
+	for i := range places {
+		if !places[i].open() {
+			return false
+		}
+	}
+	return true
+}
+
+// Unlock unlocks what Lock has locked.
+func Unlock(places []Place) {
+	for i := range places {
+		if p := &places[i]; p.locked {
+			p.shard.mu.Unlock()
+		}
+	}
+}
+
+// number returns the number of the shard.
+func (p *Place) number() uint64 { return p.hash.place & p.ts.mask }
+
+func (p *Place) lock() {
+	p.shard.mu.Lock()
+	p.locked = true
+}
+
+// open looks the key up in the locked shard.
+func (p *Place) open() (ok bool) {
+	if p.ts.closed.Load() {
+		return false
+	}
+	p.table = p.shard.tableFor(p.layout)
+	p.Find()
+	return true
+}
+
+// holds reports whether a slot of the table is that of one of the places. An operation does
+// not evict its own keys.
+func holds(places []Place, t *table, i int) bool {
+	if len(places) < 2 {
+		return false
+	}
+	slot := t.slot(i)
+	return slices.ContainsFunc(places, func(p Place) bool { return p.table == t && p.hash == (keyHash{slot[0], slot[1]}) })
 }
 
 // Find looks the key up. Every insertion and removal of a key moves slots: Find
@@ -99,7 +158,7 @@ func (p *Place) Limits() int { return len(p.layout.meters) }
 // and Report do, in half of their time. done is false for any other key.
 func (b *Binding) Take(rule int, key []byte, now, cost int64, peek bool, r *meter.Result) (at int64, done bool) {
 	l := b.layouts[rule]
-	if !l.lone() {
+	if !l.fixed || len(l.meters) != 1 || b.ts.blocked.n.Load() > 0 {
 		return 0, false
 	}
 	hash := b.ts.hash.sum(key)
@@ -125,9 +184,6 @@ func (b *Binding) Take(rule int, key []byte, now, cost int64, peek bool, r *mete
 	}
 	return at, true
 }
-
-// lone reports whether the rule has one limit, of fixed size, and no key is blocked.
-func (l *layout) lone() bool { return l.fixed && len(l.meters) == 1 && l.ts.blocked.n.Load() == 0 }
 
 // Report fills in the waits of r, on which Limit's meter has decided, and before that, if charge is
 // true, charges cost, whether the limit allows it or not. If the key is not in the table, a temporary state is charged.

@@ -2,6 +2,7 @@ package memtable
 
 import (
 	"errors"
+	"hash/maphash"
 	"math/bits"
 	"sync"
 	"sync/atomic"
@@ -35,6 +36,23 @@ type Tables struct {
 }
 
 type ruleName struct{ limiter, rule string }
+
+// keyHash stands for a key of a rule. place chooses the shard, and orders the keys
+// of a table. Keys whose places are equal are told apart by check: the probability
+// that any two of n keys are equal in both is about n²/2¹²⁹, 10⁻²⁷ for a million
+// keys.
+type keyHash struct{ place, check uint64 }
+
+// hasher makes hashes that cannot be predicted outside the process, so that no
+// choice of keys makes them crowd one place of a table or share a counter.
+type hasher struct{ place, check maphash.Seed }
+
+func newHasher() hasher { return hasher{maphash.MakeSeed(), maphash.MakeSeed()} }
+
+// sum returns the hash of a key. place is not 0, which marks an empty slot.
+func (h *hasher) sum(key []byte) keyHash {
+	return keyHash{max(1, maphash.Bytes(h.place, key)), maphash.Bytes(h.check, key)}
+}
 
 // shard is a part of the keys, with a lock of its own. There are so many that
 // moving the table of a shard, the longest work under a lock, takes
