@@ -88,7 +88,7 @@ func clientOf(text string) (redis.UniversalClient, error) {
 func sentinelOptions(u url.URL, parameters url.Values) (*redis.FailoverOptions, error) {
 	for name := range parameters {
 		if !slices.Contains([]string{"master", "addr", "sentinel_username", "sentinel_password"}, name) {
-			return nil, fmt.Errorf("parameter %q: want master, addr, sentinel_username or sentinel_password", name)
+			return nil, errors.New("want no parameters but master, addr, sentinel_username and sentinel_password") // the name may be a part of a password
 		}
 	}
 	if parameters.Get("master") == "" {
