@@ -1,6 +1,8 @@
 package redisstore_test
 
 import (
+	"github.com/redis/go-redis/v9"
+
 	"context"
 	"errors"
 	"fmt"
@@ -122,31 +124,26 @@ func keysOn(cluster *redistest.Cluster, limiter string) []string {
 	return keys
 }
 
-// Keys of different slots are taken together or not at all; also
-// where the client does not say that it speaks to a cluster.
+// Keys of different slots are taken together or not at all.
 func TestKeysOfDifferentSlots(t *testing.T) {
 	t.Parallel()
 	cluster, client := newCluster(t)
-	for name, c := range map[string]redisstore.Client{"ClusterClient": client, "Wrapped": struct{ redisstore.Client }{client}} {
-		t.Run(name, func(t *testing.T) {
-			b := bind(t, c, hourly, redisstore.Timeout(patience))
-			keys := keysOn(cluster, strings.ReplaceAll(t.Name(), "/", "."))
-			for range 10 {
-				take(t, b, keys[2])
-			}
-			batch := several(keys)
-			if err := storetest.Do(t.Context(), b, core.OpTake, batch); err != nil || batch.Allowed {
-				t.Fatalf("allowed %v, error %v", batch.Allowed, err)
-			}
-			for i, want := range []int64{0, 0, 10} {
-				if got := charged(t, b, keys[i]); got != want {
-					t.Errorf("key %d: %d charged, want %d", i, got, want)
-				}
-				if got := batch.Items[i].Results[0]; got.Remaining != 10-want || got.Allowed != (want == 0) {
-					t.Errorf("key %d: result %+v", i, got)
-				}
-			}
-		})
+	b := bind(t, client, hourly, redisstore.Timeout(patience))
+	keys := keysOn(cluster, t.Name())
+	for range 10 {
+		take(t, b, keys[2])
+	}
+	batch := several(keys)
+	if err := storetest.Do(t.Context(), b, core.OpTake, batch); err != nil || batch.Allowed {
+		t.Fatalf("allowed %v, error %v", batch.Allowed, err)
+	}
+	for i, want := range []int64{0, 0, 10} {
+		if got := charged(t, b, keys[i]); got != want {
+			t.Errorf("key %d: %d charged, want %d", i, got, want)
+		}
+		if got := batch.Items[i].Results[0]; got.Remaining != 10-want || got.Allowed != (want == 0) {
+			t.Errorf("key %d: result %+v", i, got)
+		}
 	}
 }
 
@@ -254,7 +251,7 @@ func TestAResetOfSeveralKeysIsDoneForTheOthers(t *testing.T) {
 func TestAResetOfAllForgetsTheLimitersKeys(t *testing.T) {
 	t.Parallel()
 	_, several := newCluster(t)
-	for name, client := range map[string]redisstore.Client{"Single": newClient(t, redistest.Start(t).Addr), "Cluster": several} {
+	for name, client := range map[string]redis.UniversalClient{"Single": newClient(t, redistest.Start(t).Addr), "Cluster": several} {
 		t.Run(name, func(t *testing.T) {
 			store := redisstore.New(client, redisstore.Timeout(patience))
 			rules := append([]core.StoreRule{{Name: "r2", Limits: hourly[0].Limits}}, hourly...)
@@ -287,7 +284,7 @@ func TestAResetOfAllForgetsTheLimitersKeys(t *testing.T) {
 }
 
 // chargeOrGrant calls f for charges and for grants of a quarter, with a key on each node that has 40 hits.
-func chargeOrGrant(t *testing.T, cluster *redistest.Cluster, client redisstore.Client, f func(t *testing.T, b core.Counters, do core.Op, batch *core.Batch, after int64)) {
+func chargeOrGrant(t *testing.T, cluster *redistest.Cluster, client redis.UniversalClient, f func(t *testing.T, b core.Counters, do core.Op, batch *core.Batch, after int64)) {
 	for op, after := range map[core.Op]int64{core.OpCharge: 50, core.OpGrant: 30} {
 		t.Run(op.String(), func(t *testing.T) {
 			b := bind(t, client, daily, redisstore.Timeout(patience))
@@ -310,7 +307,7 @@ func chargeOrGrant(t *testing.T, cluster *redistest.Cluster, client redisstore.C
 func TestAChargeOrGrantWhoseCallerHangsUp(t *testing.T) {
 	t.Parallel()
 	cluster, several := newCluster(t)
-	for name, client := range map[string]redisstore.Client{"Single": newClient(t, redistest.Start(t).Addr), "Cluster": several} {
+	for name, client := range map[string]redis.UniversalClient{"Single": newClient(t, redistest.Start(t).Addr), "Cluster": several} {
 		t.Run(name, func(t *testing.T) {
 			chargeOrGrant(t, cluster, client, func(t *testing.T, b core.Counters, op core.Op, batch *core.Batch, after int64) {
 				ctx, cancel := context.WithCancel(t.Context())

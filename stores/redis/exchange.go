@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime/debug"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -26,8 +26,6 @@ type exchange struct {
 	calls []*call
 	args  []any
 	input []byte
-	fixed bool // input is what is sent
-	here  bool // it is sent by store.here
 }
 
 var exchanges = sync.Pool{New: func() any { return new(exchange) }}
@@ -47,14 +45,10 @@ func (s *Store) send(e *joining.Exchange[*call]) {
 	x.store, x.calls = s, append(x.calls, e.Members...)
 	ctx, cancel := x.context()
 	defer cancel()
-	client := s.client
-	if x.here = e.Here; x.here {
-		client = s.here
-	}
-	script, loads, reusable := x.script(), false, !s.gathers
-	for attempt := 0; ; {
-		cmd := x.arm(ctx, script, loads)
-		err := s.process(ctx, client, cmd)
+	loads := false
+	for attempt := 1; ; {
+		cmd := x.arm(ctx, loads)
+		err := s.process(ctx, cmd)
 		if !loads && redis.HasErrorPrefix(err, "NOSCRIPT") {
 			// The server has just been started, or its scripts have been
 			// flushed: EVAL loads the script for all clients.
@@ -65,78 +59,60 @@ func (s *Store) send(e *joining.Exchange[*call]) {
 			continue
 		}
 		x.settle(cmd, err)
-		reusable = reusable && err == nil
-		d := pauseBefore(attempt)
-		attempt++
-		x.giveUp(time.Now().Add(d), attempt > mostRepeats)
 		if len(x.calls) == 0 {
 			break
 		}
-		pause(ctx, d)
-		loads = false
-	}
-	if reusable {
-		clear(x.args)
-		exchanges.Put(x)
-	}
-}
-
-// script returns the script for the algorithms of all calls.
-func (x *exchange) script() *script {
-	var used algorithms
-	for _, c := range x.calls {
-		for i := range c.items {
-			used |= c.items[i].rule.algorithms
+		pause := pauseBefore(attempt)
+		x.giveUp(time.Now().Add(pause), attempt > mostRepeats)
+		if len(x.calls) == 0 {
+			break
 		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+		}
+		attempt, loads = attempt+1, false
 	}
-	return library.of(used)
+	clear(x.args)
+	exchanges.Put(x)
 }
 
 // context returns the context of the command: with the values of the first caller's,
 // and the latest deadline. The charge of a client that has hung up counts: the end
 // of its context does not end the command.
 func (x *exchange) context() (context.Context, context.CancelFunc) {
-	ctx, end := x.calls[0].ctx, x.calls[0].end
+	end := x.calls[0].end
 	for _, c := range x.calls[1:] {
 		if c.end.After(end) {
 			end = c.end
 		}
 	}
-	if ctx.Done() != nil {
-		ctx = context.WithoutCancel(ctx)
-	}
-	return context.WithDeadline(ctx, end)
+	return context.WithDeadline(context.WithoutCancel(x.calls[0].ctx), end)
 }
 
 // arm returns the command for the next attempt, which loads the script or knows it loaded.
-func (x *exchange) arm(ctx context.Context, script *script, loads bool) exempt {
+func (x *exchange) arm(ctx context.Context, loads bool) exempt {
 	x.nonce = x.store.nonces.Add(1)
-	if loads {
-		x.args = append(x.args[:0], eval, script.text, 0)
-	} else {
-		x.args = append(x.args[:0], evalsha, script.sha, 0)
-	}
+	x.args = append(x.args[:0], evalsha, nil, 0)
+	var used algorithms
 	for _, c := range x.calls {
 		for i := range c.items {
 			x.args = append(x.args, c.items[i].name)
+			used |= c.items[i].rule.algorithms
 		}
+	}
+	script := library.of(used)
+	x.args[argScript] = script.sha
+	if loads {
+		x.args[argCommand], x.args[argScript] = eval, script.text
 	}
 	x.args[argKeys] = len(x.args) - argFirstKey
 	x.args = append(x.args, x)
 	first := len(x.args)
 	for _, c := range x.calls {
 		for i := range c.items {
-			it := &c.items[i]
-			it.place = x.place(first, it.texts)
+			c.items[i].place = x.place(first, c.items[i].limits)
 		}
-	}
-	x.fixed = false
-	if x.store.gathers {
-		// The client may serialise it at any time, also after the reply has been
-		// given up. If it could not be serialised then, the commands of other callers
-		// would fail with it.
-		input, err := x.serialise()
-		x.input, x.fixed = input, err == nil
 	}
 	return newCommand(ctx, x.args)
 }
@@ -154,6 +130,14 @@ func (x *exchange) place(first int, limits any) int {
 	return len(x.args) - first + 1
 }
 
+// exempt is a command that go-redis never repeats, whatever the client's
+// MaxRetries and MaxRedirects are: if a reply is lost, the command may have run,
+// and would be charged twice. A cluster client still follows MOVED and ASK.
+type exempt struct{ *redis.Cmd }
+
+// NoRetry implements redis.Cmder.
+func (exempt) NoRetry() bool { return true }
+
 // newCommand returns a command with these arguments. It tells the client the
 // place of the first key, which decides the server.
 func newCommand(ctx context.Context, args []any) exempt {
@@ -164,19 +148,25 @@ func newCommand(ctx context.Context, args []any) exempt {
 	return exempt{cmd}
 }
 
-// MarshalBinary implements encoding.BinaryMarshaler.
-func (x *exchange) MarshalBinary() ([]byte, error) {
-	if x.fixed {
-		return x.input, nil
-	}
-	return x.serialise()
+var errPanic = errors.New("the client panicked")
+
+// process runs a command and waits for its reply. If the client panics, as in a tracing hook, process
+// returns an error: a command with the decisions of many callers runs on a goroutine of the
+// store, where a panic would end the process.
+func (s *Store) process(ctx context.Context, cmd exempt) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = fmt.Errorf("%w: %v", errPanic, value)
+			s.panics.log(s, "redis: the client panicked", "panic", fmt.Sprint(value), "stack", string(debug.Stack()))
+		}
+	}()
+	return s.client.Process(ctx, cmd)
 }
 
-func (x *exchange) serialise() ([]byte, error) {
+// MarshalBinary implements encoding.BinaryMarshaler: it returns the script's input, with the
+// calls that have not been withdrawn.
+func (x *exchange) MarshalBinary() ([]byte, error) {
 	now := time.Now()
-	if !x.here {
-		x.store.here.look(now)
-	}
 	le := binary.LittleEndian
 	b := le.AppendUint64(x.input[:0], x.nonce)
 	b = le.AppendUint32(b, x.store.options.slackMillis)
@@ -233,7 +223,7 @@ func (x *exchange) dropConnection() {
 	defer cancel()
 	args := slices.Clone(x.args)
 	args[argFirstKey+args[argKeys].(int)] = unwritable{}
-	_ = x.store.process(ctx, x.store.client, newCommand(ctx, args))
+	_ = x.store.process(ctx, newCommand(ctx, args))
 }
 
 type unwritable struct{}
@@ -245,15 +235,11 @@ func (unwritable) MarshalBinary() ([]byte, error) { return nil, errUnwritable }
 // settle finishes the calls that have run or may have run. It leaves those that have not run and
 // may be sent again, with the error that they have until then.
 func (x *exchange) settle(cmd exempt, err error) {
-	demoted := false
 	switch {
 	case err == nil:
 		if err = x.read(cmd.Val()); err != nil {
-			x.fail(badReply(err))
+			x.fail(&Error{Unknown: true, Err: err})
 			x.dropConnection()
-		}
-		for _, c := range x.calls {
-			demoted = demoted || redis.HasErrorPrefix(c.err, "READONLY")
 		}
 	case len(x.calls) > 1 && crossesSlots(err):
 		x.store.layout.Store(oneSlot)
@@ -265,15 +251,18 @@ func (x *exchange) settle(cmd exempt, err error) {
 	default:
 		x.fail(err)
 	}
-	left := x.calls[:0]
+	left, demoted := x.calls[:0], false
 	for _, c := range x.calls {
+		if c.err == nil {
+			c.finish()
+			continue
+		}
 		again := ranNot(c.err)
 		if again {
 			c.ranNot()
+			demoted = demoted || err == nil && redis.HasErrorPrefix(c.err, "READONLY")
 		}
-		if c.err != nil {
-			c.err = classify(c.err, c.sent())
-		}
+		c.err = classify(c.err, c.state.Load() == sent)
 		if again {
 			left = append(left, c)
 		} else {
@@ -301,7 +290,7 @@ func (x *exchange) fail(err error) {
 func (x *exchange) separate() {
 	for _, c := range x.calls {
 		c.ranNot()
-		x.store.lines.alone.Go(c)
+		x.store.alone.Go(c)
 	}
 	x.calls = x.calls[:0]
 }
@@ -364,7 +353,7 @@ func (x *exchange) read(value any) error {
 			if size, ok = cut(4); ok {
 				reason, ok = cut(int(binary.LittleEndian.Uint32([]byte(size))))
 			}
-			c.err = ownError(scriptError(reason))
+			c.err = scriptError(reason)
 		} else {
 			c.reply = reply{denied: status[0]&bitDenied != 0, unreadable: status[0]&bitUnreadable != 0, ahead: status[0]&bitAhead != 0}
 			if ok = status[0]&^(bitUnreadable|bitDenied|bitAhead) == statusMade; ok {
@@ -393,50 +382,12 @@ func (c *call) replySize() (n int) {
 	return n
 }
 
-// scriptError is the server's error for one of several decisions.
-type scriptError string
-
-func (e scriptError) Error() string { return string(e) }
-
-// RedisError implements redis.Error.
-func (scriptError) RedisError() {}
-
-var _ redis.Error = scriptError("")
-
-// The errors of a server that has not run the command. The same server may run
-// it soon, or another server may.
-var notNow = []string{"MOVED ", "ASK ", "TRYAGAIN ", "CLUSTERDOWN ", "LOADING ", "READONLY ", "MASTERDOWN "}
-
-// ranNot reports whether err is a reply which proves that the command did not
-// run, and that it may be sent again.
-func ranNot(err error) bool {
-	var reply redis.Error
-	if !errors.As(err, &reply) {
-		return false
-	}
-	for _, prefix := range notNow {
-		if strings.HasPrefix(reply.Error(), prefix) {
-			return true
-		}
-	}
-	return false
-}
-
 // mostRepeats is how often a command is sent again.
 const mostRepeats = 4
 
-// pauseBefore returns how long to wait before another attempt, which differs
+// pauseBefore returns how long to wait after so many attempts, which differs
 // between callers.
 func pauseBefore(attempt int) time.Duration {
-	d := time.Duration(2<<attempt) * time.Millisecond
+	d := time.Duration(1<<attempt) * time.Millisecond
 	return d/2 + rand.N(d)
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }

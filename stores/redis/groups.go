@@ -5,95 +5,45 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"sync"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// group splits the items into groups that may be in one command, in the order
-// of the first item of each.
-func (s *Store) group(items []namedItem) [][]namedItem {
-	layout := s.layout.Load()
-	if layout == anyKeys || len(items) < 2 {
-		return [][]namedItem{items}
-	}
-	var groups [][]namedItem
-	slots := map[uint16]int{}
-	for i := range items {
-		if layout == oneSlot {
-			slot := slotOf(items[i].name)
-			if g, found := slots[slot]; found {
-				groups[g] = append(groups[g], items[i])
-				continue
-			}
-			slots[slot] = len(groups)
-		}
-		groups = append(groups, []namedItem{items[i]})
-	}
-	return groups
-}
-
-// crossesSlots reports whether a server, or a proxy before several, has
-// rejected the command because its keys are not in one place. Nothing has run.
-func crossesSlots(err error) bool {
-	var reply redis.Error
-	return errors.As(err, &reply) && strings.HasPrefix(reply.Error(), "CROSSSLOT ")
-}
-
-// takeApart does what takeGroups or chargeGroups does, for a caller who may hang up. If the caller hangs
-// up, the decision is completed in the background. So nobody avoids a charge by hanging
-// up between two commands.
-func (s *Store) takeApart(op operation, verb byte, groups [][]namedItem) (bool, error) {
-	if verb == verbPeek || op.ctx.Done() == nil {
-		return s.decideGroups(op, verb, groups)
-	}
-	own := cloneGroups(groups) // the caller's items are used again
-	var allowed bool
-	var err error
-	if !await(op.ctx, func() {
-		allowed, err = s.decideGroups(operation{context.WithoutCancel(op.ctx), op.end}, verb, own)
-	}) {
-		return false, op.canceled()
-	}
-	for i, g := range own {
-		for j := range g {
-			from, to := g[j].Item, groups[i][j].Item
-			to.At = from.At
-			copy(to.Results, from.Results)
-		}
-	}
-	return allowed, err
-}
-
-// cloneGroups returns groups that share nothing with the batch.
-func cloneGroups(groups [][]namedItem) [][]namedItem {
-	own := make([][]namedItem, len(groups))
-	for i, g := range groups {
-		own[i] = make([]namedItem, len(g))
-		for j := range g {
-			item := *g[j].Item
-			item.Key, item.Results = nil, slices.Clone(item.Results) // the name has the key
-			item.Quotas = slices.Clone(item.Quotas)
-			own[i][j] = namedItem{&item, g[j].rule, g[j].name}
-		}
-	}
-	return own
-}
-
-func (s *Store) decideGroups(op operation, verb byte, groups [][]namedItem) (bool, error) {
+// decideGroups decides on groups that need a command each. If the caller hangs up, the decision is
+// completed all the same: so nobody avoids a charge by hanging up between two commands.
+func (s *Store) decideGroups(op operation, verb byte, groups [][]item) (bool, error) {
+	op.ctx = context.WithoutCancel(op.ctx)
 	if verb == verbCharge || verb == verbGrant {
 		return true, s.chargeGroups(op, verb, groups)
 	}
 	return s.takeGroups(op, verb, groups)
 }
 
+// group splits the items into groups that may be in one command, in the order
+// of the first item of each.
+func (s *Store) group(items []item) (groups [][]item) {
+	layout := s.layout.Load()
+	if layout == anyKeys {
+		return [][]item{items}
+	}
+	of := map[uint16]int{} // the group of a slot
+	for _, it := range items {
+		slot := slotOf(it.name)
+		g, found := of[slot]
+		if !found || layout == eachKey {
+			g, groups = len(groups), append(groups, nil)
+			of[slot] = g
+		}
+		groups[g] = append(groups[g], it)
+	}
+	return groups
+}
+
 // chargeGroups charges groups that need a command each, or grants them hits, in order. If
 // one fails, the others are charged all the same, because the caller must not charge any of
 // them again. Only if nothing has been charged yet, it stops: the caller may then try again.
-func (s *Store) chargeGroups(op operation, verb byte, groups [][]namedItem) error {
+func (s *Store) chargeGroups(op operation, verb byte, groups [][]item) error {
 	var first error
 	for i, g := range groups {
 		_, err := s.ask(op, verb, g)
@@ -114,7 +64,7 @@ func (s *Store) chargeGroups(op operation, verb byte, groups [][]namedItem) erro
 // refunded. They are refunded too if a group fails. A charge of the failed
 // group stays if it was made: refunding a charge that may not have been made
 // would admit a hit too many.
-func (s *Store) takeGroups(op operation, verb byte, groups [][]namedItem) (bool, error) {
+func (s *Store) takeGroups(op operation, verb byte, groups [][]item) (bool, error) {
 	allowed, err := s.peekGroups(op, groups[1:])
 	if err != nil {
 		return false, err
@@ -140,7 +90,7 @@ func (s *Store) takeGroups(op operation, verb byte, groups [][]namedItem) (bool,
 	return true, nil
 }
 
-func (s *Store) peekGroups(op operation, groups [][]namedItem) (bool, error) {
+func (s *Store) peekGroups(op operation, groups [][]item) (bool, error) {
 	var wg sync.WaitGroup
 	admits, errs := make([]bool, len(groups)), make([]error, len(groups))
 	for i, g := range groups {
@@ -152,7 +102,7 @@ func (s *Store) peekGroups(op operation, groups [][]namedItem) (bool, error) {
 
 // giveBack refunds the groups and fills in their results as they are without
 // the charge. If one fails, the rest is refunded later, and its results stay.
-func (s *Store) giveBack(op operation, groups [][]namedItem) {
+func (s *Store) giveBack(op operation, groups [][]item) {
 	for i, g := range groups {
 		_, err := s.do(op, verbRefund, g)
 		if errors.Is(err, core.ErrNotCharged) {
@@ -171,7 +121,7 @@ func (s *Store) giveBack(op operation, groups [][]namedItem) {
 
 // giveBackLater refunds in the background, with a deadline of its own: the
 // operation has used up its time, or its server does not answer.
-func (s *Store) giveBackLater(ctx context.Context, groups [][]namedItem) {
+func (s *Store) giveBackLater(ctx context.Context, groups [][]item) {
 	if len(groups) == 0 {
 		return
 	}
@@ -184,7 +134,7 @@ func (s *Store) giveBackLater(ctx context.Context, groups [][]namedItem) {
 	go func() {
 		for _, c := range pending {
 			c.end = s.begin(ctx).end
-			s.start(c)
+			c.line.Go(c)
 			_, _ = c.wait()
 		}
 	}()

@@ -40,12 +40,10 @@ func answerSize(m *meter.Meter) int {
 
 var errShape = errors.New("not the reply of the script")
 
-func badReply(err error) error { return &Error{Class: ClassBadReply, Unknown: true, Err: err} }
-
 // damaged is the error of a reply to the right command with numbers that no
 // readable value leads to.
 func damaged(err error) error {
-	return &Error{Class: ClassDamaged, Unknown: true, Err: fmt.Errorf("%w: %w", core.ErrDamaged, err)}
+	return &Error{Unknown: true, Err: fmt.Errorf("%w: %w", core.ErrDamaged, err)}
 }
 
 // cursor reads numbers.
@@ -73,27 +71,27 @@ func (c *cursor) long() int64 {
 }
 
 // fill writes the results of a verb into the items, in order.
-func (r reply) fill(verb byte, items []namedItem) error {
+func (r reply) fill(verb byte, items []item) error {
 	c := cursor(r.text)
 	now := c.long()
 	for i := range items {
-		it := &items[i]
-		blocked, cost := c.long(), it.Cost
+		it, of := &items[i], items[i].of
+		blocked, cost := c.long(), it.cost
 		if verb == verbGrant {
 			cost = 0
 		}
 		if blocked < 0 || blocked > maxTime || now > maxTime || now < -maxTime {
 			return damaged(fmt.Errorf("time %d, blocked until %d", now, blocked))
 		}
-		it.At = now
-		for j := range it.Results {
-			m, unlimited := it.rule.meterOf(it.Item, j)
-			result := &it.Results[j]
+		of.At = now
+		for j := range of.Results {
+			m, unlimited := it.rule.meterOf(of, j)
+			result := &of.Results[j]
 			at, err := c.result(m, now, cost, !r.denied || unlimited, result)
 			if err != nil {
 				return err
 			}
-			it.At = max(it.At, at)
+			of.At = max(of.At, at)
 			if blocked > now {
 				wait := time.Duration(blocked-now) * time.Microsecond
 				result.Remaining, result.ResetAfter, result.MoreAfter = 0, max(result.ResetAfter, wait), max(result.MoreAfter, wait)
@@ -105,8 +103,8 @@ func (r reply) fill(verb byte, items []namedItem) error {
 				return damaged(fmt.Errorf("at %d: %+v", now, *result))
 			}
 		}
-		if it.At > maxTime || it.At < -maxTime {
-			return damaged(fmt.Errorf("time %d", it.At))
+		if of.At > maxTime || of.At < -maxTime {
+			return damaged(fmt.Errorf("time %d", of.At))
 		}
 	}
 	return nil
@@ -153,7 +151,7 @@ func (c *cursor) result(m *meter.Meter, now, cost int64, allowed bool, result *c
 	return at, nil
 }
 
-// reports keeps the lines of a log apart. Its zero value is ready for use.
+// reports are log lines of one kind. The zero value is ready for use.
 type reports struct {
 	mu   sync.Mutex
 	next time.Time // no line before this time
@@ -163,57 +161,37 @@ type reports struct {
 // reportEvery is the shortest time between two lines.
 const reportEvery = time.Minute
 
-// due reports whether a line may be logged, and how many were left out before it.
-func (r *reports) due() (more int, ok bool) {
+// log writes a line, or counts it for the next one.
+func (r *reports) log(s *Store, text string, args ...any) {
 	now := time.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if now.Before(r.next) {
 		r.more++
-		return 0, false
-	}
-	more = r.more
-	r.next, r.more = now.Add(reportEvery), 0
-	return more, true
-}
-
-func (s *Store) log() *slog.Logger {
-	if s.options.log != nil {
-		return s.options.log
-	}
-	return slog.Default()
-}
-
-// reportReply logs what is wrong with the stored values of a reply's items. That
-// clocks differ is logged once.
-func (s *Store) reportReply(r reply, items []namedItem) {
-	if r.unreadable {
-		s.report(items)
-	}
-	if r.ahead {
-		s.clocks.Do(func() {
-			advice := "set the clocks of all instances, or leave out redisstore.Clock"
-			if s.options.clock == nil {
-				advice = "set the clock of the Redis server, and of its replicas"
-			}
-			s.log().Warn("redis: a stored time is a window or more ahead: while clocks differ so much, limits do not hold", "name", items[0].name, "advice", advice)
-		})
-	}
-}
-
-// report logs that one of the values of these items cannot be read.
-func (s *Store) report(items []namedItem) {
-	more, due := s.reports.due()
-	if !due {
 		return
 	}
-	names := make([]string, len(items))
-	action := "replace"
+	log := s.options.log
+	if log == nil {
+		log = slog.Default()
+	}
+	log.Warn(text, append(args, "more", r.more)...)
+	r.next, r.more = now.Add(reportEvery), 0
+}
+
+// report logs what is wrong with the stored values of a reply's items.
+func (s *Store) report(r reply, items []item) {
+	names, action := make([]string, len(items)), "replace"
 	for i := range items {
 		names[i] = items[i].name
 		if items[i].rule.denies {
 			action = "deny"
 		}
 	}
-	s.log().Warn("redis: one of these stored values cannot be read", "names", names, "action", action, "more", more)
+	if r.unreadable {
+		s.unreadable.log(s, "redis: one of these stored values cannot be read", "names", names, "action", action)
+	}
+	if r.ahead {
+		s.clocks.log(s, "redis: a stored time is a window or more ahead: while clocks differ so much, limits do not hold", "names", names,
+			"advice", "set the clock of the Redis server and its replicas or, with redisstore.Clock, those of all instances")
+	}
 }

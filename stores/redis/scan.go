@@ -45,7 +45,7 @@ func (s *Store) Scan(ctx context.Context, limiter string, rules []core.StoreRule
 	b := newCounters(s, limiter, rules)
 	for i := range b.rules {
 		for _, node := range nodes {
-			if err := s.scan(ctx, node, limiter, &b.rules[i], func(ctx context.Context, items []namedItem) error {
+			if err := s.scan(ctx, node, limiter, &b.rules[i], func(ctx context.Context, items []item) error {
 				return s.show(ctx, items, each)
 			}); err != nil {
 				return err
@@ -56,7 +56,7 @@ func (s *Store) Scan(ctx context.Context, limiter string, rules []core.StoreRule
 }
 
 // nodes returns the servers that have the keys.
-func (s *Store) nodes(ctx context.Context) (all []Client, err error) {
+func (s *Store) nodes(ctx context.Context) (all []redis.UniversalClient, err error) {
 	var mu sync.Mutex // both clients go to their servers concurrently
 	collect := func(_ context.Context, c *redis.Client) error {
 		mu.Lock()
@@ -70,20 +70,20 @@ func (s *Store) nodes(ctx context.Context) (all []Client, err error) {
 	case *redis.Ring:
 		err = c.ForEachShard(ctx, collect)
 	default:
-		all = []Client{s.client}
+		all = []redis.UniversalClient{s.client}
 	}
 	return all, err
 }
 
 // show calls each for the items.
-func (s *Store) show(ctx context.Context, items []namedItem, each func(Stored) error) error {
+func (s *Store) show(ctx context.Context, items []item, each func(Stored) error) error {
 	for _, group := range s.group(items) {
 		if _, err := s.ask(s.begin(ctx), verbPeek, group); err != nil {
 			return err
 		}
 	}
 	for i := range items {
-		if err := each(Stored{items[i].rule.name, items[i].name, items[i].Results}); err != nil {
+		if err := each(Stored{items[i].rule.name, items[i].name, items[i].of.Results}); err != nil {
 			return err
 		}
 	}
@@ -91,7 +91,7 @@ func (s *Store) show(ctx context.Context, items []namedItem, each func(Stored) e
 }
 
 // scan calls some for the counters of a rule on a server, some of them at a time.
-func (s *Store) scan(ctx context.Context, node Client, limiter string, rule *counterRule, some func(context.Context, []namedItem) error) error {
+func (s *Store) scan(ctx context.Context, node redis.UniversalClient, limiter string, rule *counterRule, some func(context.Context, []item) error) error {
 	prefix := strings.Join([]string{"fg1", limiter, rule.name, ""}, ":") // has no character with a meaning in a pattern
 	for cursor := uint64(0); ; {
 		names, next, err := s.scanStep(ctx, node, prefix+"*", cursor)
@@ -99,10 +99,10 @@ func (s *Store) scan(ctx context.Context, node Client, limiter string, rule *cou
 			return fmt.Errorf("redis: scanning: %w", err)
 		}
 		items := make([]core.Item, len(names))
-		named := make([]namedItem, len(names))
+		named := make([]item, len(names))
 		for i, name := range names {
 			items[i].Results = make([]core.Result, len(rule.meters))
-			named[i] = namedItem{&items[i], rule, name}
+			named[i] = item{of: &items[i], rule: rule, name: name, limits: rule.limitsFor(&items[i], s.options.clock)}
 		}
 		if err := some(ctx, named); err != nil {
 			return err
@@ -113,7 +113,7 @@ func (s *Store) scan(ctx context.Context, node Client, limiter string, rule *cou
 	}
 }
 
-func (s *Store) scanStep(ctx context.Context, node Client, pattern string, cursor uint64) (names []string, next uint64, err error) {
+func (s *Store) scanStep(ctx context.Context, node redis.UniversalClient, pattern string, cursor uint64) (names []string, next uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.options.timeout)
 	defer cancel()
 	cmd := redis.NewScanCmd(ctx, node.Process, "scan", cursor, "match", pattern, "count", scanCount)

@@ -33,7 +33,7 @@ func (s *Store) AcquireSlot(ctx context.Context, limiter string, slot inflight.S
 	of, number, _ := strings.Cut(reply, " ")
 	held, err = strconv.ParseInt(number, 10, 64)
 	if of != id || err != nil {
-		return 0, false, &Error{Class: ClassBadReply, Unknown: true, Err: fmt.Errorf("%q is the reply to another command", reply)}
+		return 0, false, &Error{Unknown: true, Err: fmt.Errorf("%q is the reply to another command", reply)}
 	}
 	return held, held >= 0, nil
 }
@@ -67,42 +67,43 @@ func (s *Store) slotsCommand(ctx context.Context, verb, limiter string, slots []
 	if err := s.gate.Err(); err != nil {
 		return "", err
 	}
-	args := []any{"evalsha", slotsScript.Hash(), len(slots)}
+	args := []any{evalsha, slotsScript.Hash(), len(slots)}
 	for _, slot := range slots {
 		sum := sha256.Sum256([]byte(slot.Key))
 		args = append(args, "fgs1:{"+limiter+"}:"+base64.RawURLEncoding.EncodeToString(sum[:16]))
 	}
 	args = append(append(args, verb, lease.Milliseconds()), more...)
-	op := s.begin(ctx)
-	until, cancel := context.WithDeadline(op.ctx, op.end)
-	defer cancel()
-	var reply string
-	var err error
-	switch {
-	case await(until, func() { reply, err = s.evalSlots(op, args) }):
-		return reply, err
-	case op.ctx.Err() != nil:
-		return "", op.canceled()
-	default:
-		return "", &Error{Class: ClassTimedOut, Unknown: true, Err: until.Err()}
+	type result struct {
+		reply string
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		own, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.options.timeout)
+		defer cancel()
+		reply, err := s.evalSlots(own, args)
+		done <- result{reply, err}
+	}()
+	select {
+	case r := <-done:
+		return r.reply, r.err
+	case <-ctx.Done():
+		return "", &Error{Unknown: true, Err: context.Cause(ctx)}
+	case <-time.After(s.options.timeout):
+		return "", &Error{Unknown: true, Err: context.DeadlineExceeded}
 	}
 }
 
-// evalSlots runs the script on the caller's behalf until the deadline, also if the caller is gone.
-func (s *Store) evalSlots(op operation, args []any) (string, error) {
-	ctx, cancel := context.WithDeadline(context.WithoutCancel(op.ctx), op.end)
-	defer cancel()
-	for {
-		cmd := redis.NewCmd(ctx, args...)
-		cmd.SetFirstKeyPos(argFirstKey)
-		err := s.process(ctx, s.client, exempt{cmd})
-		if args[0] == "evalsha" && redis.HasErrorPrefix(err, "NOSCRIPT") {
-			args[0], args[1] = "eval", slotsText
-			continue
-		}
-		if err != nil {
-			return "", classify(err, true)
-		}
-		return cmd.Text()
+func (s *Store) evalSlots(ctx context.Context, args []any) (string, error) {
+	cmd := newCommand(ctx, args)
+	err := s.process(ctx, cmd)
+	if redis.HasErrorPrefix(err, "NOSCRIPT") {
+		args[argCommand], args[argScript] = eval, slotsText
+		cmd = newCommand(ctx, args)
+		err = s.process(ctx, cmd)
 	}
+	if err != nil {
+		return "", classify(err, true)
+	}
+	return cmd.Text()
 }

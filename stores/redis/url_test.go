@@ -1,6 +1,7 @@
 package redisstore_test
 
 import (
+	"context"
 	"errors"
 	"net/url"
 	"slices"
@@ -168,8 +169,8 @@ func TestAClientOfAURLDialsOnce(t *testing.T) {
 	}
 	defer client.Close() //nolint:errcheck // nothing was sent
 	var failed *redisstore.Error
-	if err := redisstore.New(client).Ping(t.Context()); !errors.As(err, &failed) || failed.Class != redisstore.ClassUnreachable {
-		t.Errorf("%v, want %v", err, redisstore.ClassUnreachable)
+	if err := redisstore.New(client).Ping(t.Context()); !errors.As(err, &failed) || failed.Unknown || errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v, want one that says that nobody listens", err)
 	}
 }
 

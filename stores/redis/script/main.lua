@@ -3,7 +3,7 @@
 -- limits of all its keys.
 --
 -- The script is this file with the steps of the algorithms that the rules of a call use. The line
--- of a step, such as --[charge], becomes what their files have below a line --[charge]:
+-- of a step, such as charge in brackets, becomes what their files have below the same line:
 --
 --   if algorithm == the first then … elseif algorithm == the second then … end
 --
@@ -34,7 +34,7 @@
 --             the cost, 8 if a stored time was a window or more ahead. For TAKE to GRANT there
 --             follow the time of the decision (8), and for each item until when its key is
 --             blocked (8; 0 for not), and of each limit its record after the decision, zeros if
---             there is none, or what follows from it: see --[answer]
+--             there is none, or what follows from it: see the step answer
 --
 -- The caller's clock may be behind the one that has written a state. A stored time less than one
 -- window ahead is believed: the decision is made at the stored time, and waits are counted from
