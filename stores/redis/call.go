@@ -31,6 +31,7 @@ type call struct {
 	resets []int64 // for a refund: of all limits of all items
 	time   int64   // by the application's clock; 0: the server's time
 	weight int
+	answer int // bytes of the reply
 	state  atomic.Int32
 
 	line  *joining.Line[*call]
@@ -61,10 +62,17 @@ func (s *Store) newCall(op operation, verb byte, items []item) *call {
 		c.time = s.options.clock().UnixMicro()
 	}
 	c.state.Store(unsent)
+	c.answer = 0
+	if verb <= verbGrant {
+		c.answer = replyTime
+	}
 	c.items = append(c.items, items...)
 	for i := range items {
 		it := &c.items[i]
 		c.weight += it.rule.weight
+		if verb <= verbGrant {
+			c.answer += it.rule.answer
+		}
 		if verb == verbRefund {
 			it.at = it.of.At
 			for j := range it.of.Results {

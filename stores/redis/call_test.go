@@ -171,7 +171,7 @@ func TestTheScriptThatCannotBeSent(t *testing.T) {
 func TestWhichClientsKeepDeadlines(t *testing.T) {
 	sentinels := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "m", SentinelAddrs: []string{"127.0.0.1:1"}, ContextTimeoutEnabled: true})
 	defer sentinels.Close() //nolint:errcheck // the test is over
-	if keepsDeadlines(sentinels) {
+	if keepsDeadlines(sentinels.Options()) {
 		t.Error("Sentinels: several servers may answer behind the address")
 	}
 	for name, c := range map[string]struct {
@@ -193,7 +193,7 @@ func TestWhichClientsKeepDeadlines(t *testing.T) {
 	} {
 		c.options.ContextTimeoutEnabled = name != "go-redis's default"
 		client := redis.NewClient(&c.options)
-		if keepsDeadlines(client) != c.keeps {
+		if keepsDeadlines(client.Options()) != c.keeps {
 			t.Errorf("%s: keeps deadlines %t", name, !c.keeps)
 		}
 		_ = client.Close()

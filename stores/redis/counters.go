@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -67,25 +66,25 @@ func (b *counters) Reopen(rules []core.StoreRule) (core.Counters, error) {
 func (b *counters) Do(ctx context.Context, batch *core.Batch) error {
 	switch batch.Op {
 	case core.OpTake:
-		return b.decide(ctx, verbTake, batch)
+		return b.run(ctx, verbTake, batch)
 	case core.OpPeek:
-		return b.decide(ctx, verbPeek, batch)
+		return b.run(ctx, verbPeek, batch)
 	case core.OpCharge:
-		return b.decide(ctx, verbCharge, batch)
+		return b.run(ctx, verbCharge, batch)
 	case core.OpGrant:
-		return b.decide(ctx, verbGrant, batch)
+		return b.run(ctx, verbGrant, batch)
 	case core.OpRefund:
-		return b.each(ctx, verbRefund, batch)
+		return b.run(ctx, verbRefund, batch)
 	case core.OpReset:
-		return b.each(ctx, verbReset, batch)
+		return b.run(ctx, verbReset, batch)
 	case core.OpBlock:
 		items := slices.Clone(batch.Items) // the script takes the time in place of the cost
 		for i := range items {
 			items[i].Cost, items[i].Quotas = batch.For.Microseconds(), nil
 		}
-		return b.each(ctx, verbBlock, &core.Batch{Items: items})
+		return b.run(ctx, verbBlock, &core.Batch{Items: items})
 	case core.OpResetAll:
-		return b.resetAll(ctx)
+		return b.store.scan(ctx, b, b.store.forget)
 	default:
 		return fmt.Errorf("redis: %v: %w", batch.Op, core.ErrUnsupported)
 	}
@@ -103,7 +102,10 @@ type item struct {
 }
 
 // itemList is the working memory of an operation.
-type itemList struct{ items []item }
+type itemList struct {
+	items  []item
+	groups [1][]item
+}
 
 var itemLists = sync.Pool{New: func() any { return new(itemList) }}
 
@@ -120,23 +122,33 @@ func (b *counters) items(batch *core.Batch) *itemList {
 
 func (l *itemList) free() {
 	clear(l.items)
-	l.items = l.items[:0]
+	l.items, l.groups[0] = l.items[:0], nil
 	itemLists.Put(l)
 }
 
-// decide runs a verb that has results.
-func (b *counters) decide(ctx context.Context, verb byte, batch *core.Batch) (err error) {
+// run runs a verb on the items.
+func (b *counters) run(ctx context.Context, verb byte, batch *core.Batch) (err error) {
 	list := b.items(batch)
 	defer list.free()
 	s, op := b.store, b.store.begin(ctx)
-	if s.layout.Load() == anyKeys || len(list.items) < 2 {
-		batch.Allowed, err = s.ask(op, verb, list.items)
-		if !crossesSlots(err) {
-			return err
+	allowed := false
+	groups := s.group(list)
+	if len(groups) == 1 {
+		allowed, err = s.ask(op, verb, groups[0])
+		if crossesSlots(err) {
+			s.layout.Store(oneSlot)
+			groups = s.group(list)
 		}
-		s.layout.Store(oneSlot)
 	}
-	batch.Allowed, err = s.decideGroups(op, verb, s.group(list.items))
+	if len(groups) > 1 {
+		// If the caller hangs up, the operation is completed all the same: so nobody avoids a charge
+		// by hanging up between two commands.
+		op.ctx = context.WithoutCancel(ctx)
+		allowed, err = s.runGroups(op, verb, groups)
+	}
+	if verb <= verbGrant {
+		batch.Allowed = allowed
+	}
 	return err
 }
 
@@ -152,50 +164,8 @@ func (s *Store) ask(op operation, verb byte, items []item) (bool, error) {
 	if r.unreadable || r.ahead {
 		s.report(r, items)
 	}
+	if verb > verbGrant {
+		return false, nil // it has no results
+	}
 	return !r.denied, r.fill(verb, items)
-}
-
-// each runs a verb that has no results. On a cluster, a failure for some keys
-// does not stop the others.
-func (b *counters) each(ctx context.Context, verb byte, batch *core.Batch) error {
-	list := b.items(batch)
-	defer list.free()
-	op := b.store.begin(ctx)
-	var errs []error
-	groups := b.store.group(list.items)
-	for _, g := range groups {
-		_, err := b.store.do(op, verb, g)
-		if err != nil && len(groups) > 1 { // a second refund would give the others' hits back twice
-			err = afterOthers(err)
-		}
-		errs = append(errs, err)
-	}
-	return errors.Join(errs...)
-}
-
-// resetAll goes, as [Store.Scan] does, through all of the server's keys, in small steps,
-// and needs the right to SCAN.
-func (b *counters) resetAll(ctx context.Context) error {
-	nodes, err := b.store.nodes(ctx)
-	if err != nil {
-		return err
-	}
-	for i := range b.rules {
-		for _, node := range nodes {
-			if err := b.store.scan(ctx, node, b.limiter, &b.rules[i], b.store.forget); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// forget deletes the items.
-func (s *Store) forget(ctx context.Context, items []item) error {
-	for _, group := range s.group(items) {
-		if _, err := s.do(s.begin(ctx), verbReset, group); err != nil {
-			return fmt.Errorf("redis: forgetting all keys: %w", err)
-		}
-	}
-	return nil
 }

@@ -50,7 +50,6 @@
 // counts; its name ([core.StoreRule.StoredKey]) shows nothing that a client sent. Programs with
 // other limits, or another version of this package, may count under the same names: each allows its
 // own quotas. A value that cannot be read counts as absent, or denies its key for the shortest
-// window (see [core.Config]). The value of a later version denies its key and is never replaced. A
-// server that evicts keys (allkeys-*) forgets counters; a full server with noeviction makes no
-// charge.
+// window (see [core.Config]). A server that evicts keys (allkeys-*) forgets counters; a full server
+// with noeviction makes no charge.
 package redisstore

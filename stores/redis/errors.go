@@ -41,8 +41,8 @@ func (e *Error) Is(target error) bool {
 	return target == core.ErrNotCharged && !e.Unknown && !e.others
 }
 
-// afterOthers returns the error of a command that failed after the operation has
-// charged other keys with other commands.
+// afterOthers returns the error of a command of an operation that has charged other keys, or may have,
+// with other commands. err may be nil.
 func afterOthers(err error) error {
 	var e *Error
 	if !errors.As(err, &e) {
@@ -64,9 +64,7 @@ var nothingRan = []string{
 	"ERR max number of clients reached", "ERR unknown command",
 	// A command in the script: Redis 7.0, and later ones.
 	"ERR The user executing the script can't ", "ERR ACL failure in script",
-	// The script's: for a charge to a value that it must not replace, and for clocks that differ by
-	// a window of a calendar.
-	"FLOODGATE newer: ", "FLOODGATE calendar: ",
+	"FLOODGATE calendar: ", // the script's: the clocks differ by a window
 }
 
 // begins reports whether err is a server's error that begins with one of the texts.

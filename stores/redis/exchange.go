@@ -12,8 +12,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"github.com/floodgate-go/floodgate/stores/redis/internal/joining"
 )
 
 // exchange is one command with one or more calls, and its reply. It is itself an
@@ -40,9 +38,9 @@ const (
 
 // send sends the calls until a server has run them, or may have run them, and
 // finishes each. It is the Send of the lines.
-func (s *Store) send(e *joining.Exchange[*call]) {
+func (s *Store) send(members []*call) {
 	x := exchanges.Get().(*exchange)
-	x.store, x.calls = s, append(x.calls, e.Members...)
+	x.store, x.calls = s, members
 	ctx, cancel := x.context()
 	defer cancel()
 	loads := false
@@ -74,6 +72,7 @@ func (s *Store) send(e *joining.Exchange[*call]) {
 		attempt, loads = attempt+1, false
 	}
 	clear(x.args)
+	x.calls = nil
 	exchanges.Put(x)
 }
 
@@ -323,63 +322,42 @@ const (
 // connection whose replies are out of step may send anything: if this is not the reply to the
 // command, read returns an error.
 func (x *exchange) read(value any) error {
-	text, ok := value.(string)
-	if !ok {
-		return fmt.Errorf("%w: a %T", errShape, value)
+	text, _ := value.(string)
+	le := binary.LittleEndian
+	if len(text) < replyHead || le.Uint64([]byte(text[:replyHead])) != x.nonce {
+		return errShape
 	}
-	whole := len(text)
-	cut := func(n int) (part string, ok bool) {
-		if n < 0 || n > len(text) {
-			return "", false
-		}
-		part, text = text[:n], text[n:]
-		return part, true
-	}
-	if head, ok := cut(replyHead); !ok || binary.LittleEndian.Uint64([]byte(head)) != x.nonce {
-		return fmt.Errorf("%w: it is to another command", errShape)
-	}
+	text = text[replyHead:]
 	for _, c := range x.calls {
 		if c.gone() {
 			c.err = errWithdrawn
 			continue
 		}
-		c.err = nil
-		status, ok := cut(1)
-		if !ok {
-			return fmt.Errorf("%w: %d bytes for %d decisions", errShape, whole, len(x.calls))
+		if text == "" {
+			return errShape
 		}
-		if status[0] == statusFailed {
-			var size, reason string
-			if size, ok = cut(4); ok {
-				reason, ok = cut(int(binary.LittleEndian.Uint32([]byte(size))))
-			}
-			c.err = scriptError(reason)
+		status, size := text[0], c.answer
+		text = text[1:]
+		if status == statusFailed && len(text) >= 4 {
+			size, text = int(le.Uint32([]byte(text[:4]))), text[4:]
+		} else if status&^(bitUnreadable|bitDenied|bitAhead) != statusMade {
+			return errShape
+		}
+		if size > len(text) {
+			return errShape
+		}
+		part := text[:size]
+		text = text[size:]
+		if status == statusFailed {
+			c.err = scriptError(part)
 		} else {
-			c.reply = reply{denied: status[0]&bitDenied != 0, unreadable: status[0]&bitUnreadable != 0, ahead: status[0]&bitAhead != 0}
-			if ok = status[0]&^(bitUnreadable|bitDenied|bitAhead) == statusMade; ok {
-				c.reply.text, ok = cut(c.replySize())
-			}
-		}
-		if !ok {
-			return fmt.Errorf("%w: %d bytes for %d decisions", errShape, whole, len(x.calls))
+			c.err, c.reply = nil, reply{text: part, denied: status&bitDenied != 0, unreadable: status&bitUnreadable != 0, ahead: status&bitAhead != 0}
 		}
 	}
 	if text != "" {
-		return fmt.Errorf("%w: %d bytes too many", errShape, len(text))
+		return errShape
 	}
 	return nil
-}
-
-// replySize is how many bytes of results the reply has for the call.
-func (c *call) replySize() (n int) {
-	if c.verb > verbGrant {
-		return 0
-	}
-	n = replyTime
-	for i := range c.items {
-		n += c.items[i].rule.answer
-	}
-	return n
 }
 
 // mostRepeats is how often a command is sent again.

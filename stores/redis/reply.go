@@ -38,7 +38,7 @@ func answerSize(m *meter.Meter) int {
 	}
 }
 
-var errShape = errors.New("not the reply of the script")
+var errShape = errors.New("this is not the reply of the script to this command")
 
 // damaged is the error of a reply to the right command with numbers that no
 // readable value leads to.

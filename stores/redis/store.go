@@ -25,6 +25,7 @@ import (
 // concurrently.
 type Store struct {
 	client   redis.UniversalClient
+	usable   bool // the client is of a kind that the store knows, and not nil
 	inTime   bool // the client ends each command by the deadline of its context
 	options  options
 	cached   *denycache.Store // around direct; nil: none
@@ -79,10 +80,13 @@ func New(client redis.UniversalClient, opts ...Option) *Store {
 	runtime.AddCleanup(s, (*names.Owner).Release, s.names)
 	switch c := client.(type) {
 	case *redis.Client:
-		s.inTime = keepsDeadlines(c)
+		s.usable = c != nil
+		s.inTime = s.usable && keepsDeadlines(c.Options())
 	case *redis.ClusterClient:
+		s.usable = c != nil
 		s.layout.Store(oneSlot)
 	case *redis.Ring:
+		s.usable = c != nil
 		s.layout.Store(eachKey)
 	}
 	if s.options.shardedByKey {
@@ -96,11 +100,7 @@ func New(client redis.UniversalClient, opts ...Option) *Store {
 
 // keepsDeadlines reports whether a client ends each command by the deadline of its context. What a
 // client calls for each command, or while it makes a connection, may keep to no deadline.
-func keepsDeadlines(c *redis.Client) bool {
-	if c == nil {
-		return false
-	}
-	o := c.Options()
+func keepsDeadlines(o *redis.Options) bool {
 	return o.ContextTimeoutEnabled && o.ReadTimeout >= 0 && o.WriteTimeout >= 0 && o.Addr != failoverAddr && o.Limiter == nil && o.OnConnect == nil &&
 		o.CredentialsProvider == nil && o.CredentialsProviderContext == nil && o.StreamingCredentialsProvider == nil
 }
@@ -218,16 +218,7 @@ func ShardedByKey() Option { return func(o *options) { o.shardedByKey = true } }
 // check returns all errors of New's arguments.
 func (s *Store) check() error {
 	var errs []error
-	nothing := true
-	switch c := s.client.(type) {
-	case *redis.Client:
-		nothing = c == nil
-	case *redis.ClusterClient:
-		nothing = c == nil
-	case *redis.Ring:
-		nothing = c == nil
-	}
-	if nothing {
+	if !s.usable {
 		errs = append(errs, fmt.Errorf("%w: client: %T: must be a *redis.Client, *redis.ClusterClient or *redis.Ring that is not nil, such as redis.NewClient(&redis.Options{Addr: \"localhost:6379\"})", core.ErrConfig, s.client))
 	}
 	if s.options.timeout < time.Millisecond {

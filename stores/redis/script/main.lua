@@ -47,20 +47,19 @@
 -- when it means the same as none), a kind (1) and, of a limit, its window (6), the precision of a
 -- bucketed window or the hash of a calendar's zone (6), and the state. Kind to precision are the
 -- identity by which a limit finds its state. Records of others are kept until they expire: another
--- program, or another version of this one, counts under the same name. Of more than MOST_OTHERS,
--- those that were written last are kept.
+-- program, or another version of this one, counts under the same name. A later format has other
+-- names.
 local pack, unpack, pcall_redis = struct.pack, struct.unpack, redis.pcall
 local floor, ceil, max, min, sub, byte = math.floor, math.ceil, math.max, math.min, string.sub, string.byte
 local FIRST, LIMIT, LIMIT_SIZE, NUMBERS = 2, '<I7I6I4I4I1', 46, 22
 local TAKE, CHARGE, GRANT, REFUND, BLOCK, RESET = 0, 2, 3, 4, 5, 6
 local MOST = 2147483647 -- the largest quota, and so the largest count
-local VERSION, NEWEST = 2, 15 -- the versions between are of newer programs
+local VERSION = '\2'
 local BLOCKED = 126 -- kind of a record that denies its key until it expires
-local MOST_OTHERS, MOST_BYTES = 32, 4194304 -- a longer value is somebody else's, and is not read
+local MOST_BYTES = 4194304 -- a longer value is somebody else's, and is not read
 local MOST_WINDOW = 31622400000000
--- What begins the error of a decision that has been made in part, and what ends another.
+-- What begins the error of a decision that has been made in part.
 local SOME_WRITTEN = 'FLOODGATE some of several keys have been written: '
-local NEWER = ': the stored value has the format of a later version, which this one does not replace'
 local NONE = string.rep('\0', 32) -- the answer of a limit without a state
 local FREE = '\0\0\0\0\0\0\0\0' -- that of a key that is not blocked
 --[functions]
@@ -113,16 +112,14 @@ for _ = 1, decisions do
         if type(v) == 'table' or #v > MOST_BYTES then v = false end
         work[w] = v
       end
-      local version = v and byte(v, 1) or nil
-      local stored, readable = v ~= '', v == '' or version == VERSION
-      local newer = version and version > VERSION and version <= NEWEST
+      local stored, readable = v ~= '', v == '' or v and sub(v, 1, 1) == VERSION
       local changed = (at or verb == GRANT) and stored and readable
       -- Until when the key is blocked, the record that says so, the others' records, and when the
       -- last of all records expires.
       local blocked, block, others, last = 0, '', '', 0
       if readable and work[w + 3] then
         -- Put the rule's states in the order of its limits, and keep the records of others.
-        local own, count, pos = {}, 0, 2
+        local own, pos = {}, 2
         while pos <= #v do
           local after = pos + 10 <= #v and pos + 3 + unpack('<I3', v, pos) or 0
           readable = after >= pos + 11 and after <= #v + 1
@@ -140,21 +137,20 @@ for _ = 1, decisions do
             if expiry > max(now, blocked) and expiry - now < 2 * unpack('<I6', v, pos + 11) then
               blocked, block = expiry, record
             end
-          elseif not mine and expiry + slack * 1000 > now and count < MOST_OTHERS then
-            others, last, count = others .. record, max(last, expiry), count + 1
+          elseif not mine and expiry + slack * 1000 > now then
+            others, last = others .. record, max(last, expiry)
           end
           pos = after
         end
-        v = '\2'
+        v = VERSION
         for limit = FIRST, #rule, LIMIT_SIZE do v = v .. (own[limit] or '') end
       end
       if not readable then
-        -- It counts as none, or denies its key for the shortest window. That of a newer program
-        -- denies its key, too, and is left as it is.
-        local marks = not newer and byte(rule, 1) == 1
-        v, unreadable, changed = '', 1, marks and cost > 0 and verb <= CHARGE
+        -- It counts as none, or denies its key for the shortest window.
+        local denies = byte(rule, 1) == 1
+        v, unreadable, changed = '', 1, denies and cost > 0 and verb <= CHARGE
         blocked, block, others, last = 0, '', '', 0
-        if newer or marks then
+        if denies then
           local shortest = MOST_WINDOW
           for limit = FIRST, #rule, LIMIT_SIZE do shortest = min(shortest, (unpack('<I6', rule, limit + 1))) end
           blocked, block = now + shortest, pack('<I3i7I1I6', 14, now + shortest, BLOCKED, shortest)
@@ -164,10 +160,6 @@ for _ = 1, decisions do
         denied, again, charges = 4, charged and 'denied', false
         if again then break end
       end
-      if newer and (verb == BLOCK or (verb == CHARGE or verb == GRANT) and cost > 0) then
-        err = 'FLOODGATE newer: ' .. key .. NEWER
-        break
-      end
       if verb == BLOCK then
         changed, blocked, block = cost > 0 or stored, 0, ''
         if cost > 0 then blocked, block = now + cost, pack('<I3i7I1I6', 14, now + cost, BLOCKED, cost) end
@@ -176,7 +168,7 @@ for _ = 1, decisions do
       part = part + 1
       parts[part] = blocked > 0 and pack('<i8', blocked) or FREE
       if verb > GRANT then parts[part] = '' end
-      local value, next = '\2', 2
+      local value, next = VERSION, 2
       for limit = FIRST, #rule, LIMIT_SIZE do
         local identity, precision, quota, capacity, unlimited = unpack(LIMIT, rule, limit)
         local kind = identity % 256
@@ -259,7 +251,7 @@ for _ = 1, decisions do
   local written = ''
   for i = 1, err and 0 or size do
     local key, w, r = KEYS[first + i], 4 * i - 3, nil
-    local before, value, lifetime = work[w], verb == RESET and '\2' or work[w + 1], work[w + 2]
+    local before, value, lifetime = work[w], verb == RESET and VERSION or work[w + 1], work[w + 2]
     if value and #value == 1 then
       r = pcall_redis('DEL', key)
     elseif value then
