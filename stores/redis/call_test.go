@@ -40,7 +40,7 @@ func TestACallIsWithdrawnFromItsCommand(t *testing.T) {
 	if !all[1].withdraw() {
 		t.Fatal("it cannot be withdrawn")
 	}
-	x.settle(cmd, s.process(t.Context(), cmd))
+	x.settle(cmd, s.process(t.Context(), cmd), 1)
 	for i, c := range all {
 		if err := c.err; (err != nil) != (i == 1) || len(c.done) != 1 {
 			t.Errorf("call %d: error %v", i, err)

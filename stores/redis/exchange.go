@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime/debug"
-	"slices"
 	"sync"
 	"time"
 
@@ -24,6 +23,8 @@ type exchange struct {
 	calls []*call
 	args  []any
 	input []byte
+
+	unwritable bool // it cannot be serialised
 }
 
 var exchanges = sync.Pool{New: func() any { return new(exchange) }}
@@ -43,8 +44,7 @@ func (s *Store) send(members []*call) {
 	x.store, x.calls = s, members
 	ctx, cancel := x.context()
 	defer cancel()
-	loads := false
-	for attempt := 1; ; {
+	for attempt, loads := 1, false; len(x.calls) > 0; {
 		cmd := x.arm(ctx, loads)
 		err := s.process(ctx, cmd)
 		if !loads && redis.HasErrorPrefix(err, "NOSCRIPT") {
@@ -56,18 +56,11 @@ func (s *Store) send(members []*call) {
 			}
 			continue
 		}
-		x.settle(cmd, err)
-		if len(x.calls) == 0 {
-			break
-		}
-		pause := pauseBefore(attempt)
-		x.giveUp(time.Now().Add(pause), attempt > mostRepeats)
-		if len(x.calls) == 0 {
-			break
-		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
+		if pause := x.settle(cmd, err, attempt); pause > 0 {
+			select {
+			case <-time.After(pause):
+			case <-ctx.Done():
+			}
 		}
 		attempt, loads = attempt+1, false
 	}
@@ -165,6 +158,9 @@ func (s *Store) process(ctx context.Context, cmd exempt) (err error) {
 // MarshalBinary implements encoding.BinaryMarshaler: it returns the script's input, with the
 // calls that have not been withdrawn.
 func (x *exchange) MarshalBinary() ([]byte, error) {
+	if x.unwritable {
+		return nil, errUnwritable
+	}
 	now := time.Now()
 	le := binary.LittleEndian
 	b := le.AppendUint64(x.input[:0], x.nonce)
@@ -220,38 +216,41 @@ func (x *exchange) String() string { return "decisions" }
 func (x *exchange) dropConnection() {
 	ctx, cancel := context.WithTimeout(context.Background(), x.store.options.timeout)
 	defer cancel()
-	args := slices.Clone(x.args)
-	args[argFirstKey+args[argKeys].(int)] = unwritable{}
-	_ = x.store.process(ctx, newCommand(ctx, args))
+	x.unwritable = true
+	_ = x.store.process(ctx, newCommand(ctx, x.args))
+	x.unwritable = false
 }
-
-type unwritable struct{}
 
 var errUnwritable = errors.New("the connection is to be closed")
 
-func (unwritable) MarshalBinary() ([]byte, error) { return nil, errUnwritable }
+// mostRepeats is how often a command is sent again.
+const mostRepeats = 4
 
-// settle finishes the calls that have run or may have run. It leaves those that have not run and
-// may be sent again, with the error that they have until then.
-func (x *exchange) settle(cmd exempt, err error) {
-	switch {
-	case err == nil:
-		if err = x.read(cmd.Val()); err != nil {
-			x.fail(&Error{Unknown: true, Err: err})
-			x.dropConnection()
+// settle finishes the calls that have run or may have run, and those that have no time left. It leaves
+// those that have not run and may be sent again, and returns how long to wait before that.
+func (x *exchange) settle(cmd exempt, err error, attempt int) (pause time.Duration) {
+	if err == nil && !x.read(cmd.Val()) {
+		err = &Error{Unknown: true, Err: errShape}
+		x.dropConnection()
+	}
+	if err != nil && len(x.calls) > 1 && begins(err, []string{"CROSSSLOT ", "TRYAGAIN ", "NOPERM "}) {
+		// The keys are in several slots, or their slot is moving and some are already on the other
+		// server, or the user may have no permission for one of the keys: each call goes by itself.
+		if crossesSlots(err) {
+			x.store.layout.Store(oneSlot)
 		}
-	case len(x.calls) > 1 && crossesSlots(err):
-		x.store.layout.Store(oneSlot)
-		x.separate()
-	case len(x.calls) > 1 && (redis.HasErrorPrefix(err, "TRYAGAIN") || redis.HasErrorPrefix(err, "NOPERM")):
-		// The keys' slot is moving, and some of the keys are already on the other server; or the
-		// user may have no permission for one of the keys.
-		x.separate()
-	default:
-		x.fail(err)
+		for _, c := range x.calls {
+			c.ranNot()
+			x.store.alone.Go(c)
+		}
+		x.calls = nil
+		return 0
 	}
 	left, demoted := x.calls[:0], false
 	for _, c := range x.calls {
+		if err != nil {
+			c.err = err
+		}
 		if c.err == nil {
 			c.finish()
 			continue
@@ -260,12 +259,16 @@ func (x *exchange) settle(cmd exempt, err error) {
 		if again {
 			c.ranNot()
 			demoted = demoted || err == nil && redis.HasErrorPrefix(c.err, "READONLY")
+			if pause == 0 {
+				pause = time.Duration(1<<attempt) * time.Millisecond
+				pause = pause/2 + rand.N(pause) // differs between callers
+			}
 		}
 		c.err = classify(c.err, c.state.Load() == sent)
-		if again {
+		if again && attempt <= mostRepeats && !c.gone() && time.Until(c.end) >= pause {
 			left = append(left, c)
 		} else {
-			c.finish()
+			c.finish() // its error tells more than a timeout
 		}
 	}
 	x.calls = left
@@ -275,36 +278,10 @@ func (x *exchange) settle(cmd exempt, err error) {
 		// connection, too.
 		x.dropConnection()
 	}
-}
-
-// fail notes the error of the command for all calls.
-func (x *exchange) fail(err error) {
-	for _, c := range x.calls {
-		c.err = err
+	if len(left) == 0 {
+		return 0
 	}
-}
-
-// separate sends each call by itself: none has run, and the error may be that of one
-// of them.
-func (x *exchange) separate() {
-	for _, c := range x.calls {
-		c.ranNot()
-		x.store.alone.Go(c)
-	}
-	x.calls = x.calls[:0]
-}
-
-// giveUp finishes the calls that have no time left at this moment, or all.
-func (x *exchange) giveUp(at time.Time, all bool) {
-	left := x.calls[:0]
-	for _, c := range x.calls {
-		if all || c.gone() || c.end.Before(at) {
-			c.finish() // its error tells more than a timeout
-		} else {
-			left = append(left, c)
-		}
-	}
-	x.calls = left
+	return pause
 }
 
 // The script's statuses of a call: see script/main.lua.
@@ -320,12 +297,12 @@ const (
 
 // read cuts the reply into those of the calls: reply and err of each. A server, a proxy or a
 // connection whose replies are out of step may send anything: if this is not the reply to the
-// command, read returns an error.
-func (x *exchange) read(value any) error {
+// command, read returns false.
+func (x *exchange) read(value any) bool {
 	text, _ := value.(string)
 	le := binary.LittleEndian
 	if len(text) < replyHead || le.Uint64([]byte(text[:replyHead])) != x.nonce {
-		return errShape
+		return false
 	}
 	text = text[replyHead:]
 	for _, c := range x.calls {
@@ -334,17 +311,17 @@ func (x *exchange) read(value any) error {
 			continue
 		}
 		if text == "" {
-			return errShape
+			return false
 		}
 		status, size := text[0], c.answer
 		text = text[1:]
 		if status == statusFailed && len(text) >= 4 {
 			size, text = int(le.Uint32([]byte(text[:4]))), text[4:]
 		} else if status&^(bitUnreadable|bitDenied|bitAhead) != statusMade {
-			return errShape
+			return false
 		}
 		if size > len(text) {
-			return errShape
+			return false
 		}
 		part := text[:size]
 		text = text[size:]
@@ -354,18 +331,5 @@ func (x *exchange) read(value any) error {
 			c.err, c.reply = nil, reply{text: part, denied: status&bitDenied != 0, unreadable: status&bitUnreadable != 0, ahead: status&bitAhead != 0}
 		}
 	}
-	if text != "" {
-		return errShape
-	}
-	return nil
-}
-
-// mostRepeats is how often a command is sent again.
-const mostRepeats = 4
-
-// pauseBefore returns how long to wait after so many attempts, which differs
-// between callers.
-func pauseBefore(attempt int) time.Duration {
-	d := time.Duration(1<<attempt) * time.Millisecond
-	return d/2 + rand.N(d)
+	return text == ""
 }

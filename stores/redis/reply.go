@@ -49,34 +49,23 @@ func damaged(err error) error {
 // cursor reads numbers.
 type cursor string
 
-func (c *cursor) bytes(n int) (b [8]byte) {
-	copy(b[:], (*c)[:n])
-	*c = (*c)[n:]
-	return b
+// number reads a number of so many bytes, which may be negative.
+func (c *cursor) number(bytes int) int64 {
+	var b [8]byte
+	copy(b[8-bytes:], (*c)[:bytes])
+	*c = (*c)[bytes:]
+	return int64(binary.LittleEndian.Uint64(b[:])) >> (8 * (8 - bytes))
 }
 
-func (c *cursor) count() int64 {
-	b := c.bytes(4)
-	return int64(binary.LittleEndian.Uint32(b[:]))
-}
-
-func (c *cursor) time() int64 { // of seven bytes
-	b := c.bytes(7)
-	return int64(binary.LittleEndian.Uint64(b[:])<<8) >> 8
-}
-
-func (c *cursor) long() int64 {
-	b := c.bytes(8)
-	return int64(binary.LittleEndian.Uint64(b[:]))
-}
+func (c *cursor) count() int64 { return int64(uint32(c.number(4))) }
 
 // fill writes the results of a verb into the items, in order.
 func (r reply) fill(verb byte, items []item) error {
 	c := cursor(r.text)
-	now := c.long()
+	now := c.number(8)
 	for i := range items {
 		it, of := &items[i], items[i].of
-		blocked, cost := c.long(), it.cost
+		blocked, cost := c.number(8), it.cost
 		if verb == verbGrant {
 			cost = 0
 		}
@@ -116,8 +105,8 @@ func outside(d time.Duration) bool { return d < 0 || d > maxTime*time.Microsecon
 // to be allowed or has to be decided on. It returns the time of the state.
 func (c *cursor) result(m *meter.Meter, now, cost int64, allowed bool, result *core.Result) (at int64, err error) {
 	if m.Grows() {
-		left, reset, more, retry := c.count(), c.time(), c.time(), c.time()
-		at = c.time()
+		left, reset, more, retry := c.count(), c.number(7), c.number(7), c.number(7)
+		at = c.number(7)
 		possible := cost <= m.Capacity() && m.Quota() > 0
 		*result = core.Result{
 			Allowed: allowed || cost == 0 || possible && retry == 0, Remaining: left,
@@ -135,11 +124,11 @@ func (c *cursor) result(m *meter.Meter, now, cost int64, allowed bool, result *c
 		*c = (*c)[answerSize(m)-15:] // the record's length, expiry and identity
 	}
 	var room [40]byte
-	b := binary.AppendVarint(room[:0], c.time())
+	b := binary.AppendVarint(room[:0], c.number(7))
 	b = binary.AppendUvarint(b, uint64(c.count()))
 	b = binary.AppendUvarint(b, uint64(c.count()))
 	if m.Algorithm() == meter.Lockout {
-		b = binary.AppendVarint(b, c.time())
+		b = binary.AppendVarint(b, c.number(7))
 	}
 	r := meter.Reader{Rest: b}
 	state := m.ReadState(&r)
