@@ -24,7 +24,7 @@ func TestACallIsWithdrawnFromItsCommand(t *testing.T) {
 	defer client.Close() //nolint:errcheck // the test is over
 	s := New(client, Timeout(20*time.Second), WithoutDenialCache())
 	rule := &newCounters(s, "l", []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerHour(10)}}}).rules[0]
-	if err := client.ScriptLoad(t.Context(), library.of(rule.algorithms).text.(string)).Err(); err != nil {
+	if err := client.ScriptLoad(t.Context(), scriptOf(rule.algorithms).text.(string)).Err(); err != nil {
 		t.Fatal(err)
 	}
 	items := func(i int, cost int64) []item {

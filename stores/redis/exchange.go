@@ -93,7 +93,7 @@ func (x *exchange) arm(ctx context.Context, loads bool) exempt {
 			used |= c.items[i].rule.algorithms
 		}
 	}
-	script := library.of(used)
+	script := scriptOf(used)
 	x.args[argScript] = script.sha
 	if loads {
 		x.args[argCommand], x.args[argScript] = eval, script.text

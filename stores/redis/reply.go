@@ -69,9 +69,6 @@ func (r reply) fill(verb byte, items []item) error {
 		if verb == verbGrant {
 			cost = 0
 		}
-		if blocked < 0 || blocked > maxTime || now > maxTime || now < -maxTime {
-			return damaged(fmt.Errorf("time %d, blocked until %d", now, blocked))
-		}
 		of.At = now
 		for j := range of.Results {
 			m, unlimited := it.rule.meterOf(of, j)
@@ -88,18 +85,20 @@ func (r reply) fill(verb byte, items []item) error {
 					result.Allowed, result.RetryAfter = false, max(result.RetryAfter, wait)
 				}
 			}
-			if result.Remaining > core.MaxQuota || outside(result.ResetAfter) || outside(result.MoreAfter) || result.MoreAfter > result.ResetAfter || result.RetryAfter != core.Never && outside(result.RetryAfter) {
+			retry := result.RetryAfter
+			if retry == core.Never {
+				retry = 0
+			}
+			if result.Remaining > core.MaxQuota || min(result.MoreAfter, retry) < 0 || result.MoreAfter > result.ResetAfter || max(result.ResetAfter, retry) > maxTime*time.Microsecond {
 				return damaged(fmt.Errorf("at %d: %+v", now, *result))
 			}
 		}
-		if of.At > maxTime || of.At < -maxTime {
-			return damaged(fmt.Errorf("time %d", of.At))
+		if blocked < 0 || max(blocked, of.At) > maxTime || of.At < -maxTime {
+			return damaged(fmt.Errorf("time %d, blocked until %d", of.At, blocked))
 		}
 	}
 	return nil
 }
-
-func outside(d time.Duration) bool { return d < 0 || d > maxTime*time.Microsecond }
 
 // result reads the answer of a limit, and works out its result for a cost, which is known
 // to be allowed or has to be decided on. It returns the time of the state.

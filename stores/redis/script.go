@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
-	"io/fs"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -16,56 +15,47 @@ import (
 )
 
 //go:embed script
-var embedded embed.FS
+var scriptFiles embed.FS
 
 // algorithms is a set of algorithms, a bit for each wire number.
 type algorithms uint8
 
-func only(some ...meter.Algorithm) (all algorithms) {
-	for _, a := range some {
-		all |= 1 << a.Wire()
-	}
-	return all
-}
-
-// scripts puts the scripts together from the files of a folder: for the algorithms that the
-// rules of a command use, the script that has those and no others.
-type scripts struct {
-	folder fs.FS
-	made   [1 << 8]atomic.Pointer[script]
-}
+func only(a meter.Algorithm) algorithms { return 1 << a.Wire() }
 
 // script is a script as commands have it, boxed once.
 type script struct{ text, sha any }
 
-var library = &scripts{folder: embedded}
+// scripts has those that have been used.
+var scripts [1 << 8]atomic.Pointer[script]
 
-func (s *scripts) of(some algorithms) *script {
-	if made := s.made[some].Load(); made != nil {
+// scriptOf returns the script that has these algorithms, so that a call defines no function that it
+// does not need.
+func scriptOf(some algorithms) *script {
+	if made := scripts[some].Load(); made != nil {
 		return made
 	}
-	text := s.write(some)
+	text := writeScript(some)
 	sum := sha1.Sum([]byte(text)) //nolint:gosec // as above
 	made := &script{text: text, sha: hex.EncodeToString(sum[:])}
-	s.made[some].Store(made)
+	scripts[some].Store(made)
 	return made
 }
 
-// functions is the step of main.lua at which the functions of the algorithms stand.
-const functions = "functions"
+// stepLine begins the line of a step, and functions is the step of main.lua at which the functions of
+// the algorithms stand.
+const stepLine, functions = "--[", "functions"
 
-// write writes main.lua with the steps of the algorithms in the places of their lines.
-func (s *scripts) write(some algorithms) string {
+// writeScript writes main.lua with the steps of the algorithms in the places of their lines.
+func writeScript(some algorithms) string {
 	steps := map[string]string{}
-	if some&only(meter.SlidingWindow, meter.TokenBucket) != 0 {
-		steps[functions] = s.read("muldiv")
+	if some&(only(meter.SlidingWindow)|only(meter.TokenBucket)) != 0 {
+		steps[functions] = readScript("muldiv")
 	}
 	for _, a := range meter.Algorithms() {
 		if some&only(a) == 0 {
 			continue
 		}
-		own, rest := s.read(a.String()), ""
-		own, rest, _ = strings.Cut(own, stepLine)
+		own, rest, _ := strings.Cut(readScript(a.String()), stepLine)
 		steps[functions] += own
 		for step := range strings.SplitSeq(rest, stepLine) {
 			name, code, _ := strings.Cut(step, "]\n")
@@ -76,25 +66,20 @@ func (s *scripts) write(some algorithms) string {
 			steps[name] += fmt.Sprintf("%s algorithm == %d then\n%s", word, a.Wire(), code)
 		}
 	}
-	before, rest, _ := strings.Cut(s.read("main"), stepLine)
-	var b strings.Builder
-	b.WriteString(before)
+	text, rest, _ := strings.Cut(readScript("main"), stepLine)
 	for step := range strings.SplitSeq(rest, stepLine) {
 		name, after, _ := strings.Cut(step, "]\n")
-		b.WriteString(steps[name])
+		text += steps[name]
 		if name != functions && steps[name] != "" {
-			b.WriteString("end\n")
+			text += "end\n"
 		}
-		b.WriteString(after)
+		text += after
 	}
-	return b.String()
+	return text
 }
 
-// stepLine begins the line of a step.
-const stepLine = "--["
-
-func (s *scripts) read(name string) string {
-	text, err := fs.ReadFile(s.folder, "script/"+name+".lua")
+func readScript(name string) string {
+	text, err := scriptFiles.ReadFile("script/" + name + ".lua")
 	if err != nil {
 		panic(err) // a test reads every file
 	}
@@ -121,7 +106,7 @@ const (
 // A rule's limits as the script reads them: how many bytes come before the limits, the
 // size of a limit, and the places of some of its numbers.
 const (
-	textHead      = 1
+	textHead      = 6
 	textLimit     = 46
 	textQuota     = 13
 	textCapacity  = 17
@@ -129,14 +114,17 @@ const (
 	textNumbers   = 22
 )
 
-// encodeLimits writes a rule's limits as the script reads them. deny means that
-// a value that cannot be read denies its key.
+// encodeLimits writes a rule's limits as the script reads them. deny means that a value that cannot be
+// read denies its key, for the shortest window.
 func encodeLimits(rule []core.Limit, deny bool) string {
 	le := binary.LittleEndian
-	b := make([]byte, 1, textHead+textLimit*len(rule))
-	if deny {
-		b[0] = 1
+	var shortest int64
+	for _, limit := range rule {
+		if window := meter.FromCore(limit).Window; deny && (shortest == 0 || window < shortest) {
+			shortest = window
+		}
 	}
+	b := appendUint48(nil, shortest)
 	for _, limit := range rule {
 		l := meter.FromCore(limit)
 		id := l.Identity()

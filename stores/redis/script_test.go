@@ -17,7 +17,7 @@ func TestTheScriptHasNoAlgorithmThatItDoesNotNeed(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: redistest.Start(t).Addr})
 	defer client.Close() //nolint:errcheck // the test is over
 	for _, a := range meter.Algorithms() {
-		script := library.of(only(a))
+		script := scriptOf(only(a))
 		text := script.text.(string)
 		if got := client.ScriptLoad(t.Context(), text); got.Err() != nil || got.Val() != script.sha {
 			t.Errorf("%v: %v, %v, want %v", a, got.Val(), got.Err(), script.sha)

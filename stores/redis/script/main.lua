@@ -16,14 +16,12 @@
 -- ARGV   1  eight bytes that begin the reply (8), the milliseconds that a value is kept longer than
 --           needed (4), the number of decisions (4), and for each decision
 --             its verb (1), the number of bytes of its items (4), how many of KEYS come before
---             its own (4), and the number of items (4)
---             the time in microseconds since the Unix epoch; 0: the server's (8)
+--             its own (4), the number of items (4), and the time in microseconds (8; 0: the server's)
 --           and for each of its items
---             the place of the rule's limits in ARGV (4)
---             the cost (8); for BLOCK: how long it denies the key; for GRANT: how many hits
---             for REFUND: the time of the charge (8), and for each limit the time until all was
---             free again, as that take returned it (8)
---        2… a rule: 1 if a value that cannot be read denies its key, else 0 (1), and for each
+--             the place of the rule's limits in ARGV (4), and the cost (8); for BLOCK how long it
+--             denies the key; for GRANT how many hits; for REFUND then the time of the charge (8), and
+--             for each limit the time until all was free again, as that take returned it (8)
+--        2… a rule: for how long a value that cannot be read denies its key (6), and for each
 --           limit LIMIT: its kind (the algorithm's number × 2, + 1 if its windows are aligned to
 --           the epoch), window, precision (of a calendar a hash of the zone), quota, capacity
 --           (the burst of a token bucket, else the quota), 1 if no cost is denied, and three
@@ -50,14 +48,13 @@
 -- program, or another version of this one, counts under the same name. A later format has other
 -- names.
 local pack, unpack, pcall_redis = struct.pack, struct.unpack, redis.pcall
-local floor, ceil, max, min, sub, byte = math.floor, math.ceil, math.max, math.min, string.sub, string.byte
-local FIRST, LIMIT, LIMIT_SIZE, NUMBERS = 2, '<I7I6I4I4I1', 46, 22
+local floor, ceil, max, min, sub = math.floor, math.ceil, math.max, math.min, string.sub
+local FIRST, LIMIT, LIMIT_SIZE, NUMBERS = 7, '<I7I6I4I4I1', 46, 22
 local TAKE, CHARGE, GRANT, REFUND, BLOCK, RESET = 0, 2, 3, 4, 5, 6
 local MOST = 2147483647 -- the largest quota, and so the largest count
 local VERSION = '\2'
 local BLOCKED = 126 -- kind of a record that denies its key until it expires
 local MOST_BYTES = 4194304 -- a longer value is somebody else's, and is not read
-local MOST_WINDOW = 31622400000000
 -- What begins the error of a decision that has been made in part.
 local SOME_WRITTEN = 'FLOODGATE some of several keys have been written: '
 local NONE = string.rep('\0', 32) -- the answer of a limit without a state
@@ -67,7 +64,7 @@ local FREE = '\0\0\0\0\0\0\0\0' -- that of a key that is not blocked
 local input = ARGV[1]
 local slack, decisions = unpack('<I4I4', input, 9)
 local parts, said = { sub(input, 1, 8), nil, nil, nil }, 1 -- of the reply, and how many
-local server -- the server's time
+local time = redis.call('TIME')
 -- Of each item of a decision: its value as read, '' for none, false if it cannot be read; as
 -- it is to be written, false if it is not; its lifetime; and whether records of others are in it.
 local work = { nil, nil, nil, nil }
@@ -76,13 +73,7 @@ local from = 17 -- the place of a decision in input
 for _ = 1, decisions do
   local verb, bytes, first, size, now, items = unpack('<I1I4I4I4i8', input, from)
   from = items + bytes
-  if now == 0 then
-    if not server then
-      local t = redis.call('TIME')
-      server = t[1] * 1000000 + t[2]
-    end
-    now = server
-  end
+  if now == 0 then now = time[1] * 1000000 + time[2] end
 
   -- Decide, and work out what is to be written. A take charges each limit at once, as most
   -- are allowed. What turns out on the way begins the decision again: that a limit denies
@@ -146,15 +137,11 @@ for _ = 1, decisions do
         for limit = FIRST, #rule, LIMIT_SIZE do v = v .. (own[limit] or '') end
       end
       if not readable then
-        -- It counts as none, or denies its key for the shortest window.
-        local denies = byte(rule, 1) == 1
-        v, unreadable, changed = '', 1, denies and cost > 0 and verb <= CHARGE
+        -- It counts as none, or denies its key.
+        local denies = unpack('<I6', rule)
+        v, unreadable, changed = '', 1, denies > 0 and cost > 0 and verb <= CHARGE
         blocked, block, others, last = 0, '', '', 0
-        if denies then
-          local shortest = MOST_WINDOW
-          for limit = FIRST, #rule, LIMIT_SIZE do shortest = min(shortest, (unpack('<I6', rule, limit + 1))) end
-          blocked, block = now + shortest, pack('<I3i7I1I6', 14, now + shortest, BLOCKED, shortest)
-        end
+        if denies > 0 then blocked, block = now + denies, pack('<I3i7I1I6', 14, now + denies, BLOCKED, denies) end
       end
       if blocked > 0 and cost > 0 and verb < CHARGE then
         denied, again, charges = 4, charged and 'denied', false
