@@ -42,7 +42,14 @@ const (
 func (s *Store) send(members []*call) {
 	x := exchanges.Get().(*exchange)
 	x.store, x.calls = s, members
-	ctx, cancel := x.context()
+	end := members[0].end // the latest
+	for _, c := range members[1:] {
+		if c.end.After(end) {
+			end = c.end
+		}
+	}
+	// The charge of a client that has hung up counts: the end of its context does not end the command.
+	ctx, cancel := context.WithDeadline(context.WithoutCancel(members[0].ctx), end)
 	defer cancel()
 	for attempt, loads := 1, false; len(x.calls) > 0; {
 		cmd := x.arm(ctx, loads)
@@ -67,19 +74,6 @@ func (s *Store) send(members []*call) {
 	clear(x.args)
 	x.calls = nil
 	exchanges.Put(x)
-}
-
-// context returns the context of the command: with the values of the first caller's,
-// and the latest deadline. The charge of a client that has hung up counts: the end
-// of its context does not end the command.
-func (x *exchange) context() (context.Context, context.CancelFunc) {
-	end := x.calls[0].end
-	for _, c := range x.calls[1:] {
-		if c.end.After(end) {
-			end = c.end
-		}
-	}
-	return context.WithDeadline(context.WithoutCancel(x.calls[0].ctx), end)
 }
 
 // arm returns the command for the next attempt, which loads the script or knows it loaded.

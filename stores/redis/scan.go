@@ -32,10 +32,7 @@ const scanCount = 512
 // Each step must end within the store's Timeout. Scan may be called
 // concurrently, and while the store is used for the same limiter.
 func (s *Store) Scan(ctx context.Context, limiter string, rules []core.StoreRule, each func(Stored) error) error {
-	if err := s.check(); err != nil {
-		return err
-	}
-	if err := s.gate.Err(); err != nil {
+	if err := s.ready(); err != nil {
 		return err
 	}
 	return s.scan(ctx, newCounters(s, limiter, rules), func(ctx context.Context, list *itemList) error {

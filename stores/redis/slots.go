@@ -25,14 +25,13 @@ var _ inflight.Store = (*Store)(nil)
 // AcquireSlot implements [inflight.Store]. The slots of a limiter are in one hash slot of a
 // cluster, under the keys fgs1:{limiter}: and a hash of the slot's key.
 func (s *Store) AcquireSlot(ctx context.Context, limiter string, slot inflight.Slot, most int64, lease time.Duration) (held int64, ok bool, err error) {
-	id := strconv.FormatUint(slot.ID, 36)
-	reply, err := s.slotsCommand(ctx, "acquire", limiter, []inflight.Slot{slot}, lease, id, most)
+	reply, err := s.slotsCommand(ctx, "acquire", limiter, []inflight.Slot{slot}, lease, most)
 	if err != nil {
 		return 0, false, err
 	}
 	of, number, _ := strings.Cut(reply, " ")
 	held, err = strconv.ParseInt(number, 10, 64)
-	if of != id || err != nil {
+	if of != strconv.FormatUint(slot.ID, 36) || err != nil {
 		return 0, false, &Error{Unknown: true, Err: fmt.Errorf("%q is the reply to another command", reply)}
 	}
 	return held, held >= 0, nil
@@ -40,31 +39,20 @@ func (s *Store) AcquireSlot(ctx context.Context, limiter string, slot inflight.S
 
 // RenewSlots implements [inflight.Store]: with one command.
 func (s *Store) RenewSlots(ctx context.Context, limiter string, slots []inflight.Slot, lease time.Duration) error {
-	_, err := s.slotsCommand(ctx, "renew", limiter, slots, lease, ids(slots)...)
+	_, err := s.slotsCommand(ctx, "renew", limiter, slots, lease, 0)
 	return err
 }
 
 // ReleaseSlots implements [inflight.Store]: with one command.
 func (s *Store) ReleaseSlots(ctx context.Context, limiter string, slots []inflight.Slot) error {
-	_, err := s.slotsCommand(ctx, "release", limiter, slots, 0, ids(slots)...)
+	_, err := s.slotsCommand(ctx, "release", limiter, slots, 0, 0)
 	return err
-}
-
-func ids(slots []inflight.Slot) []any {
-	args := make([]any, len(slots))
-	for i, slot := range slots {
-		args[i] = strconv.FormatUint(slot.ID, 36)
-	}
-	return args
 }
 
 // slotsCommand runs the script on the keys of some slots. It returns by the store's deadline,
 // or when ctx ends, whatever the client does. The command may still run then.
-func (s *Store) slotsCommand(ctx context.Context, verb, limiter string, slots []inflight.Slot, lease time.Duration, more ...any) (string, error) {
-	if err := s.check(); err != nil {
-		return "", err
-	}
-	if err := s.gate.Err(); err != nil {
+func (s *Store) slotsCommand(ctx context.Context, verb, limiter string, slots []inflight.Slot, lease time.Duration, most int64) (string, error) {
+	if err := s.ready(); err != nil {
 		return "", err
 	}
 	args := []any{evalsha, slotsScript.Hash(), len(slots)}
@@ -72,7 +60,10 @@ func (s *Store) slotsCommand(ctx context.Context, verb, limiter string, slots []
 		sum := sha256.Sum256([]byte(slot.Key))
 		args = append(args, "fgs1:{"+limiter+"}:"+base64.RawURLEncoding.EncodeToString(sum[:16]))
 	}
-	args = append(append(args, verb, lease.Milliseconds()), more...)
+	args = append(args, verb, lease.Milliseconds(), most)
+	for _, slot := range slots {
+		args = append(args, strconv.FormatUint(slot.ID, 36))
+	}
 	type result struct {
 		reply string
 		err   error

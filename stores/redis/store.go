@@ -28,8 +28,8 @@ type Store struct {
 	usable   bool // the client is of a kind that the store knows, and not nil
 	inTime   bool // the client ends each command by the deadline of its context
 	options  options
-	cached   *denycache.Store // around direct; nil: none
-	layout   atomic.Uint32    // which keys may be in one command
+	counting core.Store    // direct, or a denial cache around it
+	layout   atomic.Uint32 // which keys may be in one command
 	nonces   atomic.Uint64
 	whole    *joining.Line[*call] // of the calls if all keys are on one server
 	alone    *joining.Line[*call] // of calls that share no command
@@ -92,8 +92,9 @@ func New(client redis.UniversalClient, opts ...Option) *Store {
 	if s.options.shardedByKey {
 		s.layout.Store(eachKey)
 	}
+	s.counting = direct{s}
 	if !s.options.askAlways {
-		s.cached = core.Must(denycache.New(direct{s}, denycache.Config{Clock: s.options.clock}))
+		s.counting = core.Must(denycache.New(direct{s}, denycache.Config{Clock: s.options.clock}))
 	}
 	return s
 }
@@ -110,14 +111,10 @@ const failoverAddr = "FailoverClient"
 
 // Open implements [core.Store].
 func (s *Store) Open(limiter string, rules []core.StoreRule) (core.Counters, error) {
-	if err := s.gate.Err(); err != nil {
+	if err := s.ready(); err != nil {
 		return nil, err
 	}
-	var inner core.Store = direct{s}
-	if s.cached != nil {
-		inner = s.cached
-	}
-	b, err := inner.Open(limiter, rules)
+	b, err := s.counting.Open(limiter, rules)
 	if err != nil {
 		return nil, err
 	}
@@ -127,33 +124,25 @@ func (s *Store) Open(limiter string, rules []core.StoreRule) (core.Counters, err
 // Guarantees implements [core.Store]. OneStep is false for a client that spreads keys over several
 // servers, and after a server or proxy has rejected a command because its keys are in several hash
 // slots.
-func (s *Store) Guarantees() core.Guarantees { return direct{s}.Guarantees() }
-
-// direct is the Store without the denial cache.
-type direct struct{ s *Store }
-
-func (d direct) Open(limiter string, rules []core.StoreRule) (core.Counters, error) {
-	s := d.s
-	if err := s.check(); err != nil {
-		return nil, err
-	}
-	if err := s.names.Claim(limiter); err != nil {
-		return nil, fmt.Errorf("%w: Name: %q: %w", core.ErrConfig, limiter, err)
-	}
-	return newCounters(s, limiter, rules), nil
+func (s *Store) Guarantees() core.Guarantees {
+	return core.Guarantees{Ops: core.AllOps, Exact: true, OneStep: s.layout.Load() == anyKeys, Shared: true, KeepsDeadline: true, OnFailure: core.FailClosed}
 }
 
-func (d direct) Guarantees() core.Guarantees {
-	return core.Guarantees{Ops: core.AllOps, Exact: true, OneStep: d.s.layout.Load() == anyKeys, Shared: true, KeepsDeadline: true, OnFailure: core.FailClosed}
+// direct is the Store without the denial cache.
+type direct struct{ *Store }
+
+// Open implements [core.Store].
+func (d direct) Open(limiter string, rules []core.StoreRule) (core.Counters, error) {
+	if err := d.names.Claim(limiter); err != nil {
+		return nil, fmt.Errorf("%w: Name: %q: %w", core.ErrConfig, limiter, err)
+	}
+	return newCounters(d.Store, limiter, rules), nil
 }
 
 // Ping checks that the server runs scripts, with the rights and the deadline of any other
 // operation. A program may call it at its start; nothing else does.
 func (s *Store) Ping(ctx context.Context) error {
-	if err := s.check(); err != nil {
-		return err
-	}
-	if err := s.gate.Err(); err != nil {
+	if err := s.ready(); err != nil {
 		return err
 	}
 	_, err := s.do(s.begin(ctx), verbPeek, nil)
@@ -215,16 +204,16 @@ func AnotherInstance() Option { return func(o *options) { o.apart = true } }
 // keys of the command belong to other servers.
 func ShardedByKey() Option { return func(o *options) { o.shardedByKey = true } }
 
-// check returns all errors of New's arguments.
-func (s *Store) check() error {
-	var errs []error
+// ready returns the errors of New's arguments, or that the store has been closed.
+func (s *Store) ready() error {
+	var client, timeout error
 	if !s.usable {
-		errs = append(errs, fmt.Errorf("%w: client: %T: must be a *redis.Client, *redis.ClusterClient or *redis.Ring that is not nil, such as redis.NewClient(&redis.Options{Addr: \"localhost:6379\"})", core.ErrConfig, s.client))
+		client = fmt.Errorf("%w: client: %T: must be a *redis.Client, *redis.ClusterClient or *redis.Ring that is not nil, such as redis.NewClient(&redis.Options{Addr: \"localhost:6379\"})", core.ErrConfig, s.client)
 	}
 	if s.options.timeout < time.Millisecond {
-		errs = append(errs, fmt.Errorf("%w: Timeout: %v: must be 1ms or more", core.ErrConfig, s.options.timeout))
+		timeout = fmt.Errorf("%w: Timeout: %v: must be 1ms or more", core.ErrConfig, s.options.timeout)
 	}
-	return errors.Join(errs...)
+	return errors.Join(client, timeout, s.gate.Err())
 }
 
 // Close releases the names of the limiters that the store counts for, so that
