@@ -1,16 +1,17 @@
 package redisstore_test
 
 import (
-	"github.com/redis/go-redis/v9"
-
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/core/storetest"
@@ -143,6 +144,63 @@ func TestKeysOfDifferentSlots(t *testing.T) {
 		}
 		if got := batch.Items[i].Results[0]; got.Remaining != 10-want || got.Allowed != (want == 0) {
 			t.Errorf("key %d: result %+v", i, got)
+		}
+	}
+}
+
+// A client that hangs up is charged for keys in different slots, too.
+func TestATakeOfDifferentSlotsWhoseCallerHangsUp(t *testing.T) {
+	t.Parallel()
+	cluster, client := newCluster(t)
+	b := bind(t, client, hourly, redisstore.Timeout(patience))
+	keys := keysOn(cluster, t.Name())
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	batch := several(keys)
+	if err := storetest.Do(gone, b, core.OpTake, batch); err != nil || !batch.Allowed {
+		t.Errorf("allowed %v, error %v", batch.Allowed, err)
+	}
+	for _, key := range keys {
+		if got := charged(t, b, key); got != 1 {
+			t.Errorf("%s: %d charged, want 1", key, got)
+		}
+	}
+}
+
+// crossesSlots is the error of a server of a cluster for keys of several slots.
+type crossesSlots struct{}
+
+func (crossesSlots) Error() string { return "CROSSSLOT Keys in request don't hash to the same slot" }
+func (crossesSlots) RedisError()   {}
+
+// A proxy before a cluster does not say that it is one: its first error does. From then on, keys of
+// several slots are decided with several commands.
+func TestAProxyBeforeAClusterIsNoticed(t *testing.T) {
+	for name, do := range map[string]func(b core.Counters){
+		"keys of one decision": func(b core.Counters) {
+			batch := several([]string{"a", "b", "c"})
+			if err := storetest.Do(t.Context(), b, core.OpTake, batch); err != nil || !batch.Allowed {
+				t.Errorf("allowed %v, error %v", batch.Allowed, err)
+			}
+		},
+		"keys of several callers": func(b core.Counters) {
+			together(100, func(i int) { take(t, b, fmt.Sprint(i)) })
+		},
+	} {
+		client := newClient(t, redistest.Start(t).Addr)
+		client.AddHook(onCommand(func(ctx context.Context, cmd redis.Cmder, next redis.ProcessHook) error {
+			if args := cmd.Args(); strings.HasPrefix(cmd.Name(), "eval") {
+				keys := args[3 : 3+args[2].(int)]
+				if slices.ContainsFunc(keys, func(key any) bool { return key != keys[0] }) {
+					return crossesSlots{}
+				}
+			}
+			return next(ctx, cmd)
+		}))
+		store := redisstore.New(client, redisstore.Timeout(patience), redisstore.WithoutDenialCache(), redisstore.AnotherInstance())
+		do(core.Must(store.Open(bindName(t), hourly)))
+		if store.Guarantees().OneStep {
+			t.Errorf("%s: the store still promises one step", name)
 		}
 	}
 }

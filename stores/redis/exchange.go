@@ -42,14 +42,9 @@ const (
 func (s *Store) send(members []*call) {
 	x := exchanges.Get().(*exchange)
 	x.store, x.calls = s, members
-	end := members[0].end // the latest
-	for _, c := range members[1:] {
-		if c.end.After(end) {
-			end = c.end
-		}
-	}
-	// The charge of a client that has hung up counts: the end of its context does not end the command.
-	ctx, cancel := context.WithDeadline(context.WithoutCancel(members[0].ctx), end)
+	// The last has the latest deadline. The charge of a client that has hung up counts: the end of its
+	// context does not end the command.
+	ctx, cancel := context.WithDeadline(context.WithoutCancel(members[0].ctx), members[len(members)-1].end)
 	defer cancel()
 	for attempt, loads := 1, false; len(x.calls) > 0; {
 		cmd := x.arm(ctx, loads)
