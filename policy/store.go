@@ -85,7 +85,8 @@ func openStore(m *mistakes, s *file.Store, o *options) opened {
 func openRedis(m *mistakes, s *file.Redis) redis.UniversalClient {
 	o := redis.UniversalOptions{
 		Addrs: s.Addresses, Username: m.secret(s.User), Password: m.secret(s.Password), DB: s.DB,
-		DialerRetries: 1, // more take longer than the timeout, which then hides the cause
+		DialerRetries:         1, // more take longer than the timeout, which then hides the cause
+		ContextTimeoutEnabled: true,
 	}
 	if s.TLS {
 		o.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12}

@@ -7,38 +7,38 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/stores/redis/internal/joining"
 )
 
-// call is one decision, refund or reset of one caller, from its items to its
-// result. It travels to the server alone or with the calls of other callers: see
-// exchange. Calls are pooled. A call that has not ended by the deadline is left to
-// the exchange that it is in.
+// operation is one call of a method. Its caller waits until either of the two ends.
+type operation struct {
+	ctx context.Context // the caller's
+	end time.Time       // of the store's own deadline
+}
+
+func (s *Store) begin(ctx context.Context) operation {
+	return operation{ctx, time.Now().Add(s.options.timeout)}
+}
+
+// call is one decision, refund or reset of one caller, from its items to its result. It travels to
+// the server alone or with the calls of other callers: see exchange. Calls are pooled. A call that
+// has not ended by the deadline is left to the exchange that it is in.
 type call struct {
 	operation
 	store  *Store
 	verb   byte
-	items  []callItem
+	items  []item
 	resets []int64 // for a refund: of all limits of all items
 	time   int64   // by the application's clock; 0: the server's time
 	weight int
+	answer int // bytes of the reply
 	state  atomic.Int32
 
-	line  *joining.Line[*call] // nil: it has not been started
+	line  *joining.Line[*call]
 	timer *time.Timer
 	done  chan struct{} // has an element once the result is there
 	reply reply
 	err   error
-}
-
-type callItem struct {
-	name  string
-	rule  *counterRule
-	texts any // of the limits, as the script reads them
-	cost  int64
-	at    int64
-	place int // of the limits among the arguments
 }
 
 // The states of a call.
@@ -55,65 +55,62 @@ var calls = sync.Pool{New: func() any {
 }}
 
 // newCall returns a call for the items.
-func (s *Store) newCall(op operation, verb byte, items []namedItem) *call {
+func (s *Store) newCall(op operation, verb byte, items []item) *call {
 	c := calls.Get().(*call)
-	c.operation, c.store, c.verb, c.time, c.weight = op, s, verb, s.now(), callWeight
+	c.operation, c.store, c.verb, c.time, c.weight = op, s, verb, 0, callWeight
+	if s.options.clock != nil {
+		c.time = s.options.clock().UnixMicro()
+	}
 	c.state.Store(unsent)
+	c.answer = 0
+	if verb <= verbGrant {
+		c.answer = replyTime
+	}
+	c.items = append(c.items, items...)
 	for i := range items {
-		it := &items[i]
-		texts, weight := it.rule.textsOf(it.Item, it.rule.textFor(s, c.time))
-		c.items = append(c.items, callItem{name: it.name, rule: it.rule, texts: texts, cost: it.Cost})
-		c.weight += weight
+		it := &c.items[i]
+		c.weight += it.rule.weight
+		if verb <= verbGrant {
+			c.answer += it.rule.answer
+		}
 		if verb == verbRefund {
-			c.items[i].at = it.At
-			for j := range it.Results {
-				c.resets = append(c.resets, it.Results[j].ResetAfter.Microseconds())
+			it.at = it.of.At
+			for j := range it.of.Results {
+				c.resets = append(c.resets, it.of.Results[j].ResetAfter.Microseconds())
 			}
 		}
+		it.of = nil // the caller's
 	}
+	c.line = s.lineOf(items)
 	return c
 }
 
 // do makes a call and returns its reply. It returns within the operation's time, whatever the
 // client does.
-func (s *Store) do(op operation, verb byte, items []namedItem) (reply, error) {
-	r, err := s.doOnce(op, verb, items)
-	for i := 1; i < mostEdges && s.learns(err); i++ {
-		r, err = s.doOnce(op, verb, items)
-	}
-	return r, err
-}
-
-func (s *Store) doOnce(op operation, verb byte, items []namedItem) (reply, error) {
+func (s *Store) do(op operation, verb byte, items []item) (reply, error) {
 	c := s.newCall(op, verb, items)
 	// On the caller's goroutine, the store's deadline ends the command, and nothing else does.
 	deadline, ends := op.ctx.Deadline()
-	if s.here.ready(op.end.Add(-s.options.timeout)) && !(ends && deadline.Before(op.end)) {
-		c.line = s.lineOf(c)
+	if s.inTime && !(ends && deadline.Before(op.end)) {
 		c.line.Do(c)
 	} else {
-		s.start(c)
+		c.line.Go(c)
 	}
 	return c.wait()
 }
 
-// start sends the call, without waiting for its reply.
-func (s *Store) start(c *call) {
-	c.line = s.lineOf(c)
-	c.line.Go(c)
-}
-
 // wait returns the reply if it comes in time. Then the call goes back to the pool.
-func (c *call) wait() (reply, error) {
+func (c *call) wait() (r reply, err error) {
+answer:
 	for waited := false; ; waited = true {
 		select {
 		case <-c.done: // a reply that has come is used, however late it is
-			return c.result()
+			break answer
 		default:
 		}
 		left := time.Until(c.end)
 		if left <= 0 {
-			return reply{}, &Error{Class: ClassTimedOut, Unknown: !c.withdraw(), Err: context.DeadlineExceeded}
+			return reply{}, &Error{Unknown: !c.withdraw(), Err: context.DeadlineExceeded}
 		}
 		if c.state.Load() == unsent {
 			if waited {
@@ -124,28 +121,21 @@ func (c *call) wait() (reply, error) {
 		c.timer.Reset(left)
 		select {
 		case <-c.done:
-			return c.result()
+			break answer
 		case <-c.ctx.Done():
 			// The charge of a client that has hung up counts: only the waiting ends.
 			c.timer.Stop()
-			return reply{}, c.canceled()
+			return reply{}, &Error{Unknown: true, Err: context.Cause(c.ctx)}
 		case <-c.timer.C:
 		}
 	}
-}
-
-func (c *call) result() (r reply, err error) {
 	r, err = c.reply, c.err
 	c.timer.Stop()
-	c.free()
-	return r, err
-}
-
-func (c *call) free() {
 	clear(c.items)
 	c.items, c.resets = c.items[:0], c.resets[:0]
 	c.store, c.ctx, c.line, c.reply, c.err = nil, nil, nil, reply{}, nil
 	calls.Put(c)
+	return r, err
 }
 
 // finish is called by the exchange, once for each call that it was given, when reply and err are
@@ -164,16 +154,8 @@ func (c *call) send(now time.Time) bool {
 	return c.state.CompareAndSwap(unsent, sent) || c.state.Load() == sent
 }
 
-// sent reports whether the call may have run.
-func (c *call) sent() bool { return c.state.Load() == sent }
-
-// ranNot notes a reply which proves that the call has not run. A client that gathers commands may
-// still send it.
-func (c *call) ranNot() {
-	if !c.store.gathers {
-		c.state.CompareAndSwap(sent, unsent)
-	}
-}
+// ranNot notes a reply which proves that the call has not run.
+func (c *call) ranNot() { c.state.CompareAndSwap(sent, unsent) }
 
 // withdraw keeps the call from being sent. It returns false if it may have been
 // sent already.
@@ -181,21 +163,6 @@ func (c *call) withdraw() bool { return c.state.CompareAndSwap(unsent, withdrawn
 
 // gone reports whether the call has been withdrawn.
 func (c *call) gone() bool { return c.state.Load() == withdrawn }
-
-// namedItem is an item with the store's data for it.
-type namedItem struct {
-	*core.Item
-	rule *counterRule
-	name string
-}
-
-// lines are where calls wait to be sent together. Only calls whose keys may be in
-// one command are in the same line.
-type lines struct {
-	whole *joining.Line[*call] // all keys are on one server
-	alone *joining.Line[*call] // each call is an exchange of its own
-	slots atomic.Pointer[[slots]atomic.Pointer[joining.Line[*call]]]
-}
 
 const (
 	// The most calls in an exchange, and the most microseconds that the server
@@ -221,22 +188,18 @@ func (s *Store) newLine(most, atOnce, stuck int) *joining.Line[*call] {
 	})
 }
 
-// lineOf returns the line of the calls that the call may be sent together with.
-func (s *Store) lineOf(c *call) *joining.Line[*call] {
+// lineOf returns the line of the calls that a call for these items may share a command with.
+func (s *Store) lineOf(items []item) *joining.Line[*call] {
 	switch layout := s.layout.Load(); {
-	case layout == eachKey || len(c.items) == 0:
-		return s.lines.alone
+	case layout == eachKey || len(items) == 0:
+		return s.alone
 	case layout == anyKeys:
-		return s.lines.whole
+		return s.whole
 	}
-	all := s.lines.slots.Load()
-	if all == nil {
-		s.lines.slots.CompareAndSwap(nil, new([slots]atomic.Pointer[joining.Line[*call]]))
-		all = s.lines.slots.Load()
+	slot := slotOf(items[0].name)
+	line, found := s.slots.Load(slot)
+	if !found {
+		line, _ = s.slots.LoadOrStore(slot, s.newLine(mostCalls, 0, mostStuck))
 	}
-	of := &all[slotOf(c.items[0].name)]
-	if of.Load() == nil {
-		of.CompareAndSwap(nil, s.newLine(mostCalls, 0, mostStuck))
-	}
-	return of.Load()
+	return line.(*joining.Line[*call])
 }

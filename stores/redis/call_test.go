@@ -23,12 +23,12 @@ func TestACallIsWithdrawnFromItsCommand(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: redistest.Start(t).Addr})
 	defer client.Close() //nolint:errcheck // the test is over
 	s := New(client, Timeout(20*time.Second), WithoutDenialCache())
-	rule := newCounters(s, "l", []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerHour(10)}}}).rules[0]
-	if err := client.ScriptLoad(t.Context(), library.of(rule.algorithms).text.(string)).Err(); err != nil {
+	rule := &newCounters(s, "l", []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerHour(10)}}}).rules[0]
+	if err := client.ScriptLoad(t.Context(), scriptOf(rule.algorithms).text.(string)).Err(); err != nil {
 		t.Fatal(err)
 	}
-	items := func(i int, cost int64) []namedItem {
-		return []namedItem{{&core.Item{Cost: cost, Results: make([]core.Result, 1)}, &rule, fmt.Sprint("k", i)}}
+	items := func(i int, cost int64) []item {
+		return []item{itemFor(&core.Item{Cost: cost, Results: make([]core.Result, 1)}, rule, fmt.Sprint("k", i))}
 	}
 	x := &exchange{store: s}
 	all := make([]*call, 3)
@@ -36,11 +36,11 @@ func TestACallIsWithdrawnFromItsCommand(t *testing.T) {
 		all[i] = s.newCall(s.begin(t.Context()), verbTake, items(i, 1))
 	}
 	x.calls = append(x.calls, all...)
-	cmd := x.arm(t.Context(), x.script(), false)
+	cmd := x.arm(t.Context(), false)
 	if !all[1].withdraw() {
 		t.Fatal("it cannot be withdrawn")
 	}
-	x.settle(cmd, s.process(t.Context(), s.client, cmd))
+	x.settle(cmd, s.process(t.Context(), cmd), 1)
 	for i, c := range all {
 		if err := c.err; (err != nil) != (i == 1) || len(c.done) != 1 {
 			t.Errorf("call %d: error %v", i, err)
@@ -53,28 +53,49 @@ func TestACallIsWithdrawnFromItsCommand(t *testing.T) {
 		if i == 1 {
 			want = 10
 		}
-		if got := look[0].Results[0].Remaining; got != want {
+		if got := look[0].of.Results[0].Remaining; got != want {
 			t.Errorf("call %d: %d remain, want %d", i, got, want)
 		}
 	}
 	x.calls = append(x.calls[:0], all[1])
-	if _, err := x.serialise(); !errors.Is(err, errWithdrawn) {
+	if _, err := x.MarshalBinary(); !errors.Is(err, errWithdrawn) {
 		t.Errorf("a command without calls is written: error %v", err)
 	}
 }
 
-// process is a client.
-type process func(cmd redis.Cmder) error
+// answers is a hook that answers each command itself.
+type answers func(cmd redis.Cmder) error
 
-func (p process) Process(_ context.Context, cmd redis.Cmder) error { return p(cmd) }
+func (answers) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (answers) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (a answers) ProcessHook(redis.ProcessHook) redis.ProcessHook {
+	return func(_ context.Context, cmd redis.Cmder) error { return a(cmd) }
+}
+
+// answering returns a client whose commands are answered by f.
+func answering(t *testing.T, f answers) *redis.Client {
+	c := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+	t.Cleanup(func() { _ = c.Close() })
+	c.AddHook(f)
+	return c
+}
+
+// itemFor returns an item as counters.items does.
+func itemFor(of *core.Item, rule *counterRule, name string) item {
+	return item{of: of, rule: rule, name: name, limits: rule.limitsFor(of, nil), cost: of.Cost}
+}
 
 var errBroken = errors.New("broken by the test")
 
 // items returns an item for each key, of a rule of their own.
-func items(t *testing.T, s *Store, keys ...string) (some []namedItem) {
+func items(t *testing.T, s *Store, keys ...string) (some []item) {
 	rule := &newCounters(s, t.Name(), []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerHour(10)}}}).rules[0]
 	for _, k := range keys {
-		some = append(some, namedItem{&core.Item{Cost: 1, Results: make([]core.Result, 1)}, rule, k})
+		some = append(some, itemFor(&core.Item{Cost: 1, Results: make([]core.Result, 1)}, rule, k))
 	}
 	return some
 }
@@ -110,14 +131,13 @@ func TestHowOftenACommandIsSentAgain(t *testing.T) {
 		"MISCONF Redis is configured to save RDB snapshots to a disk": 1,
 	} {
 		sent, numbers := 0, map[string]bool{}
-		s := New(process(func(cmd redis.Cmder) error {
+		s := New(answering(t, func(cmd redis.Cmder) error {
 			numbers[string(inputOf(t, cmd)[:replyHead])] = true
 			if sent++; sent > 2*mostRepeats { // a test that fails has to end, too
 				return errBroken
 			}
 			return scriptError(reply)
 		}), Timeout(20*time.Second))
-		s.gathers = false
 		begun := time.Now()
 		if _, err := s.do(s.begin(t.Context()), verbTake, items(t, s, "k")); !errors.Is(err, core.ErrNotCharged) || sent != want || len(numbers) != sent {
 			t.Errorf("%s: sent %d times with %d numbers, want %d; error %v", reply, sent, len(numbers), want, err)
@@ -132,7 +152,7 @@ func TestHowOftenACommandIsSentAgain(t *testing.T) {
 // that nothing was charged.
 func TestTheScriptThatCannotBeSent(t *testing.T) {
 	var commands []any
-	s := New(process(func(cmd redis.Cmder) error {
+	s := New(answering(t, func(cmd redis.Cmder) error {
 		commands = append(commands, cmd.Args()[argCommand])
 		if len(commands) == 1 {
 			inputOf(t, cmd)
@@ -140,30 +160,29 @@ func TestTheScriptThatCannotBeSent(t *testing.T) {
 		}
 		return errBroken
 	}), Timeout(20*time.Second))
-	s.gathers = false
 	_, err := s.do(s.begin(t.Context()), verbTake, items(t, s, "k"))
 	if !errors.Is(err, errBroken) || !errors.Is(err, core.ErrNotCharged) || !slices.Equal(commands, []any{evalsha, eval}) {
 		t.Errorf("%v after the commands %v", err, commands)
 	}
 }
 
-// A decision alone waits on its caller's goroutine if the client is like the README's, and on
-// another one if anything in the client might not keep to a deadline.
+// A decision alone waits on its caller's goroutine if the client keeps deadlines, and on another one
+// if anything in the client might not.
 func TestWhichClientsKeepDeadlines(t *testing.T) {
 	sentinels := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "m", SentinelAddrs: []string{"127.0.0.1:1"}, ContextTimeoutEnabled: true})
 	defer sentinels.Close() //nolint:errcheck // the test is over
-	if punctualOf(sentinels) != nil {
+	if keepsDeadlines(sentinels.Options()) {
 		t.Error("Sentinels: several servers may answer behind the address")
 	}
 	for name, c := range map[string]struct {
 		options redis.Options
 		keeps   bool
 	}{
-		"the README's":         {redis.Options{}, true},
-		"keeps deadlines":      {redis.Options{ContextTimeoutEnabled: true}, true},
+		"go-redis's default":   {redis.Options{}, false},
+		"keeps deadlines":      {redis.Options{}, true},
 		"never times out":      {redis.Options{ReadTimeout: -1}, true},
-		"no deadlines":         {redis.Options{ContextTimeoutEnabled: true, ReadTimeout: -2}, true},
-		"no write deadlines":   {redis.Options{ContextTimeoutEnabled: true, WriteTimeout: -2}, true},
+		"no deadlines":         {redis.Options{ReadTimeout: -2}, false},
+		"no write deadlines":   {redis.Options{WriteTimeout: -2}, false},
 		"OnConnect":            {redis.Options{OnConnect: func(context.Context, *redis.Conn) error { return nil }}, false},
 		"credentials provider": {redis.Options{CredentialsProvider: func() (string, string) { return "", "" }}, false},
 		"with a context":       {redis.Options{CredentialsProviderContext: func(context.Context) (string, string, error) { return "", "", nil }}, false},
@@ -172,52 +191,11 @@ func TestWhichClientsKeepDeadlines(t *testing.T) {
 		}{}}, false},
 		"limiter": {redis.Options{Limiter: struct{ redis.Limiter }{}}, false},
 	} {
+		c.options.ContextTimeoutEnabled = name != "go-redis's default"
 		client := redis.NewClient(&c.options)
-		p := punctualOf(client)
-		if (p != nil) != c.keeps || c.keeps && (!p.Options().ContextTimeoutEnabled || p.Options().ReadTimeout < 0 || p.Options().WriteTimeout < 0) {
+		if keepsDeadlines(client.Options()) != c.keeps {
 			t.Errorf("%s: keeps deadlines %t", name, !c.keeps)
 		}
 		_ = client.Close()
-	}
-}
-
-// A hook that is added while decisions are made is noticed within a second.
-func TestALateHookIsNoticed(t *testing.T) {
-	client := redis.NewClient(&redis.Options{Addr: redistest.Start(t).Addr})
-	defer client.Close() //nolint:errcheck // the test is over
-	s := New(client, Timeout(20*time.Second))
-	take := func() {
-		if _, err := s.do(s.begin(t.Context()), verbTake, items(t, s, "k")); err != nil {
-			t.Fatal(err)
-		}
-	}
-	take()
-	if !s.here.ready(time.Now()) || s.here.ready(time.Now().Add(time.Second)) {
-		t.Error("a client without hooks is not looked at once a second")
-	}
-	h := new(counting)
-	client.AddHook(h)
-	s.here.next.Store(0) // a second later
-	for range 3 {
-		take()
-	}
-	if *h != 3 || s.here.ready(time.Now()) {
-		t.Errorf("the hook saw %d of 3 decisions", *h)
-	}
-}
-
-// counting counts commands.
-type counting int
-
-func (*counting) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (*counting) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
-}
-
-func (c *counting) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		*c++
-		return next(ctx, cmd)
 	}
 }

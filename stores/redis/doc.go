@@ -1,13 +1,15 @@
 // Package redisstore counts in Redis: all instances of an application share one
 // limit, exactly, at the cost of one round trip for each decision.
 //
-//	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379", DialerRetries: 1})
+//	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379", DialerRetries: 1, ContextTimeoutEnabled: true})
 //	limiter, err := core.New(core.Config{Name: "api", Rules: rules, Store: redisstore.New(client)})
 //
-// The server is Redis 5 or later, or one that runs its scripts, such as Valkey; it may be
-// a cluster. The user needs EVALSHA, EVAL, TIME, GETRANGE, SET, DEL and PTTL on
-// keys fg1:*, and should have SETRANGE, which is faster. A client of a cluster needs CLUSTER
-// SLOTS, and [Store.Scan] SCAN. The time is the server's (see [Clock]).
+// The server is Redis 7 or later, or one that runs its scripts, such as Valkey; it may be
+// a cluster. Redis 5 and 6 work too, but an error in the script has Unknown set there. The user needs
+// EVALSHA, EVAL, TIME, GETRANGE, SET, DEL and PTTL on keys fg1:*, and should have SETRANGE, which is
+// faster. A client of a cluster needs CLUSTER SLOTS, and [Store.Scan] SCAN. The time is the server's
+// (see [Clock]); a limit with calendar windows fails if the process's clock differs from it by more
+// than a window.
 //
 // # Once
 //
@@ -19,12 +21,12 @@
 //
 // # In time
 //
-// An operation ends within its [Timeout], whatever the client's timeouts, pool and hooks do. If a
-// client hangs up, the charge of its request stays. A lone decision of a *[redis.Client] waits for
-// its reply on its caller's goroutine, until the Timeout even if its context is canceled. A hook
-// added to a client in use may miss the decisions of the next second. If nothing listens at the
-// address, go-redis dials five times by default, which takes longer than the Timeout: set
-// DialerRetries to 1, as [NewClient] does.
+// An operation ends within its [Timeout], whatever the client's timeouts and pool do. If a client
+// hangs up, the charge of its request stays. A lone decision of a *[redis.Client] with
+// ContextTimeoutEnabled waits for its reply on its caller's goroutine, which is faster: a hook that
+// blocks holds it up. That decision, and one with keys of several slots, do not end earlier
+// if their context is canceled. If nothing listens at the address, go-redis dials five times by
+// default, which takes longer than the Timeout: set DialerRetries to 1, as [NewClient] does.
 //
 // # Together
 //
@@ -48,7 +50,6 @@
 // counts; its name ([core.StoreRule.StoredKey]) shows nothing that a client sent. Programs with
 // other limits, or another version of this package, may count under the same names: each allows its
 // own quotas. A value that cannot be read counts as absent, or denies its key for the shortest
-// window (see [core.Config]). The value of a later version denies its key and is never replaced. A
-// server that evicts keys (allkeys-*) forgets counters; a full server with noeviction makes no
-// charge ([ClassFull]).
+// window (see [core.Config]). A server that evicts keys (allkeys-*) forgets counters; a full server
+// with noeviction makes no charge.
 package redisstore

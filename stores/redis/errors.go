@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"regexp"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -13,49 +12,11 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// Class is the kind of failure of an [Error].
-type Class uint8
-
-const (
-	// ClassOther is any other failure.
-	ClassOther Class = iota
-	// ClassTimedOut means that the store's deadline has passed.
-	ClassTimedOut
-	// ClassCanceled means that the caller's context has ended first.
-	ClassCanceled
-	// ClassUnreachable means that the server could not be reached, or the
-	// connection to it broke.
-	ClassUnreachable
-	// ClassNotReady means that the server did not run the command, and may run
-	// it later: it is loading its data, is a replica, or its cluster is being
-	// changed.
-	ClassNotReady
-	// ClassForbidden means that the server does not permit this user the
-	// command.
-	ClassForbidden
-	// ClassFull means that the server has no memory left for writing.
-	ClassFull
-	// ClassBadReply means that the reply was to another command.
-	ClassBadReply
-	// ClassDamaged means that a stored value led to results that make no sense. The error wraps
-	// core.ErrDamaged.
-	ClassDamaged
-)
-
-var classNames = [...]string{"failed", "timed out", "canceled", "unreachable", "not ready", "forbidden", "full", "bad reply", "damaged"}
-
-// String returns the class in a word or two.
-func (c Class) String() string {
-	if int(c) < len(classNames) {
-		return classNames[c]
-	}
-	return "unknown class"
-}
-
-// Error is the error of all operations of a store. It wraps
-// core.ErrNotCharged if the operation has charged none of its keys.
+// Error is the error of all operations of a store. It wraps core.ErrNotCharged if the operation has
+// charged none of its keys, context.DeadlineExceeded if the time was up, the cause of the caller's
+// context if that has ended first, and core.ErrDamaged if a stored value led to results that make no
+// sense.
 type Error struct {
-	Class Class
 	// Unknown means that the command may have run: it was sent, and no reply showed whether it ran.
 	// It is never sent again.
 	Unknown bool
@@ -66,11 +27,10 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	text := "redis: " + e.Class.String()
 	if e.Unknown {
-		text += " (it may have been charged)"
+		return fmt.Sprintf("redis: it may have been charged: %v", e.Err)
 	}
-	return fmt.Sprintf("%s: %v", text, e.Err)
+	return fmt.Sprintf("redis: %v", e.Err)
 }
 
 // Unwrap returns Err.
@@ -81,8 +41,8 @@ func (e *Error) Is(target error) bool {
 	return target == core.ErrNotCharged && !e.Unknown && !e.others
 }
 
-// afterOthers returns the error of a command that failed after the operation has
-// charged other keys with other commands.
+// afterOthers returns the error of a command of an operation that has charged other keys, or may have,
+// with other commands. err may be nil.
 func afterOthers(err error) error {
 	var e *Error
 	if !errors.As(err, &e) {
@@ -93,67 +53,62 @@ func afterOthers(err error) error {
 	return &after
 }
 
-// The beginnings of the server's errors, by class. A server that replies one of
-// them, or one of notNow, has written nothing. Any other error may be that of a
-// proxy which has sent the command on.
-var replies = []struct {
-	prefix string
-	class  Class
-}{
-	{"OOM ", ClassFull}, {"NOAUTH ", ClassForbidden}, {"WRONGPASS ", ClassForbidden}, {"NOPERM ", ClassForbidden},
-	// A command in the script: before Redis 7.0, Redis 7.0, and later ones.
-	{"The user executing the script can't ", ClassForbidden}, {"ERR The user executing the script can't ", ClassForbidden}, {"ERR ACL failure in script", ClassForbidden},
-	{"NOSCRIPT ", ClassNotReady}, {"ERR max number of clients reached", ClassNotReady},
-	// The script's, for a charge to a value that it must not replace.
-	{"FLOODGATE newer: ", ClassOther},
-	{"MISCONF ", ClassOther}, {"NOREPLICAS ", ClassOther}, {"BUSY ", ClassOther}, {"CROSSSLOT ", ClassOther}, {"ERR unknown command", ClassOther}, {edgesPrefix, ClassOther},
+// notNow begins the errors of a server that has not run the command. The same server may run
+// it soon, or another server may.
+var notNow = []string{"MOVED ", "ASK ", "TRYAGAIN ", "CLUSTERDOWN ", "LOADING ", "READONLY ", "MASTERDOWN "}
+
+// nothingRan begins the errors of a server that has written nothing and will not. Any other error may
+// be that of a proxy which has sent the command on.
+var nothingRan = []string{
+	"OOM ", "NOAUTH ", "WRONGPASS ", "NOPERM ", "NOSCRIPT ", "MISCONF ", "NOREPLICAS ", "BUSY ", "CROSSSLOT ",
+	"ERR max number of clients reached", "ERR unknown command",
+	// A command in the script: Redis 7.0, and later ones.
+	"ERR The user executing the script can't ", "ERR ACL failure in script",
+	"FLOODGATE calendar: ", // the script's: the clocks differ by a window
 }
+
+// begins reports whether err is a server's error that begins with one of the texts.
+func begins(err error, texts []string) bool {
+	var reply redis.Error
+	if !errors.As(err, &reply) {
+		return false
+	}
+	for _, text := range texts {
+		if strings.HasPrefix(reply.Error(), text) {
+			return true
+		}
+	}
+	return false
+}
+
+// ranNot reports whether err proves that the command did not run, and that it may be sent again.
+func ranNot(err error) bool { return begins(err, notNow) }
+
+// crossesSlots reports whether a server, or a proxy before several, has
+// rejected the command because its keys are not in one place. Nothing has run.
+func crossesSlots(err error) bool { return begins(err, []string{"CROSSSLOT "}) }
+
+// scriptError is the server's error for one of several decisions.
+type scriptError string
+
+func (e scriptError) Error() string { return string(e) }
+
+// RedisError implements redis.Error.
+func (scriptError) RedisError() {}
 
 // classify makes an Error of the error that the client returned for a command.
 // sent reports whether it may have run, if nothing tells.
 func classify(err error, sent bool) error {
-	if e := (*Error)(nil); errors.As(err, &e) {
-		return e
-	}
-	e := &Error{Err: err}
+	var own *Error
 	var reply redis.Error
-	if errors.As(err, &reply) {
-		text := reply.Error()
-		e.Unknown = true
-		for _, r := range replies {
-			if strings.HasPrefix(text, r.prefix) {
-				e.Class, e.Unknown = r.class, false
-			}
-		}
-		if ranNot(err) {
-			e.Class, e.Unknown = ClassNotReady, false
-		}
-		return e
-	}
-	e.Unknown = sent
 	var network net.Error
 	switch {
-	case errors.Is(err, errPanic):
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, errWithdrawn), errors.As(err, &network) && network.Timeout():
-		e.Class = ClassTimedOut
-	default:
-		e.Class = ClassUnreachable
+	case errors.As(err, &own):
+		return own
+	case errors.As(err, &reply):
+		return &Error{Unknown: !ranNot(err) && !begins(err, nothingRan), Err: err}
+	case errors.Is(err, errWithdrawn), errors.As(err, &network) && network.Timeout() && !errors.Is(err, context.DeadlineExceeded):
+		err = fmt.Errorf("%w: %w", context.DeadlineExceeded, err)
 	}
-	return e
-}
-
-// scriptPlace is what servers before Redis 7 write before the error of a command in
-// a script.
-var scriptPlace = regexp.MustCompile(`^(?:ERR Error running script \(call to f_[0-9a-f]*\): )?(?:@user_script: ?\d+: )+-?`)
-
-// ownError returns a server's error without the place in the script.
-func ownError(err error) error {
-	var reply redis.Error
-	if !errors.As(err, &reply) {
-		return err
-	}
-	if place := scriptPlace.FindString(reply.Error()); place != "" {
-		return scriptError(strings.TrimSpace(reply.Error()[len(place):]))
-	}
-	return err
+	return &Error{Unknown: sent, Err: err}
 }

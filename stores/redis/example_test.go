@@ -44,9 +44,9 @@ func ExampleError() {
 	_, err := limiter.Take(context.Background(), 1, core.Hit{Rule: "user", Key: "alice"})
 	var failure *redisstore.Error
 	if errors.As(err, &failure) {
-		fmt.Println(failure.Class, failure.Unknown)
+		fmt.Println(failure.Unknown, errors.Is(err, core.ErrNotCharged))
 	}
-	// Output: unreachable false
+	// Output: false true
 }
 
 // This program does not start without its counters.

@@ -6,14 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
-	"strings"
+	"runtime/debug"
 	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"github.com/floodgate-go/floodgate/stores/redis/internal/joining"
 )
 
 // exchange is one command with one or more calls, and its reply. It is itself an
@@ -26,8 +23,8 @@ type exchange struct {
 	calls []*call
 	args  []any
 	input []byte
-	fixed bool // input is what is sent
-	here  bool // it is sent by store.here
+
+	unwritable bool // it cannot be serialised
 }
 
 var exchanges = sync.Pool{New: func() any { return new(exchange) }}
@@ -42,19 +39,16 @@ const (
 
 // send sends the calls until a server has run them, or may have run them, and
 // finishes each. It is the Send of the lines.
-func (s *Store) send(e *joining.Exchange[*call]) {
+func (s *Store) send(members []*call) {
 	x := exchanges.Get().(*exchange)
-	x.store, x.calls = s, append(x.calls, e.Members...)
-	ctx, cancel := x.context()
+	x.store, x.calls = s, members
+	// The last has the latest deadline. The charge of a client that has hung up counts: the end of its
+	// context does not end the command.
+	ctx, cancel := context.WithDeadline(context.WithoutCancel(members[0].ctx), members[len(members)-1].end)
 	defer cancel()
-	client := s.client
-	if x.here = e.Here; x.here {
-		client = s.here
-	}
-	script, loads, reusable := x.script(), false, !s.gathers
-	for attempt := 0; ; {
-		cmd := x.arm(ctx, script, loads)
-		err := s.process(ctx, client, cmd)
+	for attempt, loads := 1, false; len(x.calls) > 0; {
+		cmd := x.arm(ctx, loads)
+		err := s.process(ctx, cmd)
 		if !loads && redis.HasErrorPrefix(err, "NOSCRIPT") {
 			// The server has just been started, or its scripts have been
 			// flushed: EVAL loads the script for all clients.
@@ -64,79 +58,42 @@ func (s *Store) send(e *joining.Exchange[*call]) {
 			}
 			continue
 		}
-		x.settle(cmd, err)
-		reusable = reusable && err == nil
-		d := pauseBefore(attempt)
-		attempt++
-		x.giveUp(time.Now().Add(d), attempt > mostRepeats)
-		if len(x.calls) == 0 {
-			break
+		if pause := x.settle(cmd, err, attempt); pause > 0 {
+			select {
+			case <-time.After(pause):
+			case <-ctx.Done():
+			}
 		}
-		pause(ctx, d)
-		loads = false
+		attempt, loads = attempt+1, false
 	}
-	if reusable {
-		clear(x.args)
-		exchanges.Put(x)
-	}
-}
-
-// script returns the script for the algorithms of all calls.
-func (x *exchange) script() *script {
-	var used algorithms
-	for _, c := range x.calls {
-		for i := range c.items {
-			used |= c.items[i].rule.algorithms
-		}
-	}
-	return library.of(used)
-}
-
-// context returns the context of the command: with the values of the first caller's,
-// and the latest deadline. The charge of a client that has hung up counts: the end
-// of its context does not end the command.
-func (x *exchange) context() (context.Context, context.CancelFunc) {
-	ctx, end := x.calls[0].ctx, x.calls[0].end
-	for _, c := range x.calls[1:] {
-		if c.end.After(end) {
-			end = c.end
-		}
-	}
-	if ctx.Done() != nil {
-		ctx = context.WithoutCancel(ctx)
-	}
-	return context.WithDeadline(ctx, end)
+	clear(x.args)
+	x.calls = nil
+	exchanges.Put(x)
 }
 
 // arm returns the command for the next attempt, which loads the script or knows it loaded.
-func (x *exchange) arm(ctx context.Context, script *script, loads bool) exempt {
+func (x *exchange) arm(ctx context.Context, loads bool) exempt {
 	x.nonce = x.store.nonces.Add(1)
-	if loads {
-		x.args = append(x.args[:0], eval, script.text, 0)
-	} else {
-		x.args = append(x.args[:0], evalsha, script.sha, 0)
-	}
+	x.args = append(x.args[:0], evalsha, nil, 0)
+	var used algorithms
 	for _, c := range x.calls {
 		for i := range c.items {
 			x.args = append(x.args, c.items[i].name)
+			used |= c.items[i].rule.algorithms
 		}
+	}
+	script := scriptOf(used)
+	x.args[argScript] = script.sha
+	if loads {
+		x.args[argCommand], x.args[argScript] = eval, script.text
 	}
 	x.args[argKeys] = len(x.args) - argFirstKey
 	x.args = append(x.args, x)
 	first := len(x.args)
 	for _, c := range x.calls {
 		for i := range c.items {
-			it := &c.items[i]
-			it.place = x.place(first, it.texts)
+			c.items[i].place = x.place(first, c.items[i].limits)
 		}
-	}
-	x.fixed = false
-	if x.store.gathers {
-		// The client may serialise it at any time, also after the reply has been
-		// given up. If it could not be serialised then, the commands of other callers
-		// would fail with it.
-		input, err := x.serialise()
-		x.input, x.fixed = input, err == nil
 	}
 	return newCommand(ctx, x.args)
 }
@@ -154,6 +111,14 @@ func (x *exchange) place(first int, limits any) int {
 	return len(x.args) - first + 1
 }
 
+// exempt is a command that go-redis never repeats, whatever the client's
+// MaxRetries and MaxRedirects are: if a reply is lost, the command may have run,
+// and would be charged twice. A cluster client still follows MOVED and ASK.
+type exempt struct{ *redis.Cmd }
+
+// NoRetry implements redis.Cmder.
+func (exempt) NoRetry() bool { return true }
+
 // newCommand returns a command with these arguments. It tells the client the
 // place of the first key, which decides the server.
 func newCommand(ctx context.Context, args []any) exempt {
@@ -164,19 +129,28 @@ func newCommand(ctx context.Context, args []any) exempt {
 	return exempt{cmd}
 }
 
-// MarshalBinary implements encoding.BinaryMarshaler.
-func (x *exchange) MarshalBinary() ([]byte, error) {
-	if x.fixed {
-		return x.input, nil
-	}
-	return x.serialise()
+var errPanic = errors.New("the client panicked")
+
+// process runs a command and waits for its reply. If the client panics, as in a tracing hook, process
+// returns an error: a command with the decisions of many callers runs on a goroutine of the
+// store, where a panic would end the process.
+func (s *Store) process(ctx context.Context, cmd exempt) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = fmt.Errorf("%w: %v", errPanic, value)
+			s.panics.log(s, "redis: the client panicked", "panic", fmt.Sprint(value), "stack", string(debug.Stack()))
+		}
+	}()
+	return s.client.Process(ctx, cmd)
 }
 
-func (x *exchange) serialise() ([]byte, error) {
-	now := time.Now()
-	if !x.here {
-		x.store.here.look(now)
+// MarshalBinary implements encoding.BinaryMarshaler: it returns the script's input, with the
+// calls that have not been withdrawn.
+func (x *exchange) MarshalBinary() ([]byte, error) {
+	if x.unwritable {
+		return nil, errUnwritable
 	}
+	now := time.Now()
 	le := binary.LittleEndian
 	b := le.AppendUint64(x.input[:0], x.nonce)
 	b = le.AppendUint32(b, x.store.options.slackMillis)
@@ -231,53 +205,59 @@ func (x *exchange) String() string { return "decisions" }
 func (x *exchange) dropConnection() {
 	ctx, cancel := context.WithTimeout(context.Background(), x.store.options.timeout)
 	defer cancel()
-	args := slices.Clone(x.args)
-	args[argFirstKey+args[argKeys].(int)] = unwritable{}
-	_ = x.store.process(ctx, x.store.client, newCommand(ctx, args))
+	x.unwritable = true
+	_ = x.store.process(ctx, newCommand(ctx, x.args))
+	x.unwritable = false
 }
-
-type unwritable struct{}
 
 var errUnwritable = errors.New("the connection is to be closed")
 
-func (unwritable) MarshalBinary() ([]byte, error) { return nil, errUnwritable }
+// mostRepeats is how often a command is sent again.
+const mostRepeats = 4
 
-// settle finishes the calls that have run or may have run. It leaves those that have not run and
-// may be sent again, with the error that they have until then.
-func (x *exchange) settle(cmd exempt, err error) {
-	demoted := false
-	switch {
-	case err == nil:
-		if err = x.read(cmd.Val()); err != nil {
-			x.fail(badReply(err))
-			x.dropConnection()
+// settle finishes the calls that have run or may have run, and those that have no time left. It leaves
+// those that have not run and may be sent again, and returns how long to wait before that.
+func (x *exchange) settle(cmd exempt, err error, attempt int) (pause time.Duration) {
+	if err == nil && !x.read(cmd.Val()) {
+		err = &Error{Unknown: true, Err: errShape}
+		x.dropConnection()
+	}
+	if err != nil && len(x.calls) > 1 && begins(err, []string{"CROSSSLOT ", "TRYAGAIN ", "NOPERM "}) {
+		// The keys are in several slots, or their slot is moving and some are already on the other
+		// server, or the user may have no permission for one of the keys: each call goes by itself.
+		if crossesSlots(err) {
+			x.store.layout.Store(oneSlot)
 		}
 		for _, c := range x.calls {
-			demoted = demoted || redis.HasErrorPrefix(c.err, "READONLY")
+			c.ranNot()
+			x.store.alone.Go(c)
 		}
-	case len(x.calls) > 1 && crossesSlots(err):
-		x.store.layout.Store(oneSlot)
-		x.separate()
-	case len(x.calls) > 1 && (redis.HasErrorPrefix(err, "TRYAGAIN") || redis.HasErrorPrefix(err, "NOPERM")):
-		// The keys' slot is moving, and some of the keys are already on the other server; or the
-		// user may have no permission for one of the keys.
-		x.separate()
-	default:
-		x.fail(err)
+		x.calls = nil
+		return 0
 	}
-	left := x.calls[:0]
+	left, demoted := x.calls[:0], false
 	for _, c := range x.calls {
+		if err != nil {
+			c.err = err
+		}
+		if c.err == nil {
+			c.finish()
+			continue
+		}
 		again := ranNot(c.err)
 		if again {
 			c.ranNot()
+			demoted = demoted || err == nil && redis.HasErrorPrefix(c.err, "READONLY")
+			if pause == 0 {
+				pause = time.Duration(1<<attempt) * time.Millisecond
+				pause = pause/2 + rand.N(pause) // differs between callers
+			}
 		}
-		if c.err != nil {
-			c.err = classify(c.err, c.sent())
-		}
-		if again {
+		c.err = classify(c.err, c.state.Load() == sent)
+		if again && attempt <= mostRepeats && !c.gone() && time.Until(c.end) >= pause {
 			left = append(left, c)
 		} else {
-			c.finish()
+			c.finish() // its error tells more than a timeout
 		}
 	}
 	x.calls = left
@@ -287,36 +267,10 @@ func (x *exchange) settle(cmd exempt, err error) {
 		// connection, too.
 		x.dropConnection()
 	}
-}
-
-// fail notes the error of the command for all calls.
-func (x *exchange) fail(err error) {
-	for _, c := range x.calls {
-		c.err = err
+	if len(left) == 0 {
+		return 0
 	}
-}
-
-// separate sends each call by itself: none has run, and the error may be that of one
-// of them.
-func (x *exchange) separate() {
-	for _, c := range x.calls {
-		c.ranNot()
-		x.store.lines.alone.Go(c)
-	}
-	x.calls = x.calls[:0]
-}
-
-// giveUp finishes the calls that have no time left at this moment, or all.
-func (x *exchange) giveUp(at time.Time, all bool) {
-	left := x.calls[:0]
-	for _, c := range x.calls {
-		if all || c.gone() || c.end.Before(at) {
-			c.finish() // its error tells more than a timeout
-		} else {
-			left = append(left, c)
-		}
-	}
-	x.calls = left
+	return pause
 }
 
 // The script's statuses of a call: see script/main.lua.
@@ -332,111 +286,39 @@ const (
 
 // read cuts the reply into those of the calls: reply and err of each. A server, a proxy or a
 // connection whose replies are out of step may send anything: if this is not the reply to the
-// command, read returns an error.
-func (x *exchange) read(value any) error {
-	text, ok := value.(string)
-	if !ok {
-		return fmt.Errorf("%w: a %T", errShape, value)
+// command, read returns false.
+func (x *exchange) read(value any) bool {
+	text, _ := value.(string)
+	le := binary.LittleEndian
+	if len(text) < replyHead || le.Uint64([]byte(text[:replyHead])) != x.nonce {
+		return false
 	}
-	whole := len(text)
-	cut := func(n int) (part string, ok bool) {
-		if n < 0 || n > len(text) {
-			return "", false
-		}
-		part, text = text[:n], text[n:]
-		return part, true
-	}
-	if head, ok := cut(replyHead); !ok || binary.LittleEndian.Uint64([]byte(head)) != x.nonce {
-		return fmt.Errorf("%w: it is to another command", errShape)
-	}
+	text = text[replyHead:]
 	for _, c := range x.calls {
 		if c.gone() {
 			c.err = errWithdrawn
 			continue
 		}
-		c.err = nil
-		status, ok := cut(1)
-		if !ok {
-			return fmt.Errorf("%w: %d bytes for %d decisions", errShape, whole, len(x.calls))
+		if text == "" {
+			return false
 		}
-		if status[0] == statusFailed {
-			var size, reason string
-			if size, ok = cut(4); ok {
-				reason, ok = cut(int(binary.LittleEndian.Uint32([]byte(size))))
-			}
-			c.err = ownError(scriptError(reason))
+		status, size := text[0], c.answer
+		text = text[1:]
+		if status == statusFailed && len(text) >= 4 {
+			size, text = int(le.Uint32([]byte(text[:4]))), text[4:]
+		} else if status&^(bitUnreadable|bitDenied|bitAhead) != statusMade {
+			return false
+		}
+		if size > len(text) {
+			return false
+		}
+		part := text[:size]
+		text = text[size:]
+		if status == statusFailed {
+			c.err = scriptError(part)
 		} else {
-			c.reply = reply{denied: status[0]&bitDenied != 0, unreadable: status[0]&bitUnreadable != 0, ahead: status[0]&bitAhead != 0}
-			if ok = status[0]&^(bitUnreadable|bitDenied|bitAhead) == statusMade; ok {
-				c.reply.text, ok = cut(c.replySize())
-			}
-		}
-		if !ok {
-			return fmt.Errorf("%w: %d bytes for %d decisions", errShape, whole, len(x.calls))
+			c.err, c.reply = nil, reply{text: part, denied: status&bitDenied != 0, unreadable: status&bitUnreadable != 0, ahead: status&bitAhead != 0}
 		}
 	}
-	if text != "" {
-		return fmt.Errorf("%w: %d bytes too many", errShape, len(text))
-	}
-	return nil
-}
-
-// replySize is how many bytes of results the reply has for the call.
-func (c *call) replySize() (n int) {
-	if c.verb > verbGrant {
-		return 0
-	}
-	n = replyTime
-	for i := range c.items {
-		n += c.items[i].rule.answer
-	}
-	return n
-}
-
-// scriptError is the server's error for one of several decisions.
-type scriptError string
-
-func (e scriptError) Error() string { return string(e) }
-
-// RedisError implements redis.Error.
-func (scriptError) RedisError() {}
-
-var _ redis.Error = scriptError("")
-
-// The errors of a server that has not run the command. The same server may run
-// it soon, or another server may.
-var notNow = []string{"MOVED ", "ASK ", "TRYAGAIN ", "CLUSTERDOWN ", "LOADING ", "READONLY ", "MASTERDOWN "}
-
-// ranNot reports whether err is a reply which proves that the command did not
-// run, and that it may be sent again.
-func ranNot(err error) bool {
-	var reply redis.Error
-	if !errors.As(err, &reply) {
-		return false
-	}
-	for _, prefix := range notNow {
-		if strings.HasPrefix(reply.Error(), prefix) {
-			return true
-		}
-	}
-	return false
-}
-
-// mostRepeats is how often a command is sent again.
-const mostRepeats = 4
-
-// pauseBefore returns how long to wait before another attempt, which differs
-// between callers.
-func pauseBefore(attempt int) time.Duration {
-	d := time.Duration(2<<attempt) * time.Millisecond
-	return d/2 + rand.N(d)
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
+	return text == ""
 }

@@ -38,62 +38,46 @@ func answerSize(m *meter.Meter) int {
 	}
 }
 
-var errShape = errors.New("not the reply of the script")
-
-func badReply(err error) error { return &Error{Class: ClassBadReply, Unknown: true, Err: err} }
+var errShape = errors.New("this is not the reply of the script to this command")
 
 // damaged is the error of a reply to the right command with numbers that no
 // readable value leads to.
 func damaged(err error) error {
-	return &Error{Class: ClassDamaged, Unknown: true, Err: fmt.Errorf("%w: %w", core.ErrDamaged, err)}
+	return &Error{Unknown: true, Err: fmt.Errorf("%w: %w", core.ErrDamaged, err)}
 }
 
 // cursor reads numbers.
 type cursor string
 
-func (c *cursor) bytes(n int) (b [8]byte) {
-	copy(b[:], (*c)[:n])
-	*c = (*c)[n:]
-	return b
+// number reads a number of so many bytes, which may be negative.
+func (c *cursor) number(bytes int) int64 {
+	var b [8]byte
+	copy(b[8-bytes:], (*c)[:bytes])
+	*c = (*c)[bytes:]
+	return int64(binary.LittleEndian.Uint64(b[:])) >> (8 * (8 - bytes))
 }
 
-func (c *cursor) count() int64 {
-	b := c.bytes(4)
-	return int64(binary.LittleEndian.Uint32(b[:]))
-}
-
-func (c *cursor) time() int64 { // of seven bytes
-	b := c.bytes(7)
-	return int64(binary.LittleEndian.Uint64(b[:])<<8) >> 8
-}
-
-func (c *cursor) long() int64 {
-	b := c.bytes(8)
-	return int64(binary.LittleEndian.Uint64(b[:]))
-}
+func (c *cursor) count() int64 { return int64(uint32(c.number(4))) }
 
 // fill writes the results of a verb into the items, in order.
-func (r reply) fill(verb byte, items []namedItem) error {
+func (r reply) fill(verb byte, items []item) error {
 	c := cursor(r.text)
-	now := c.long()
+	now := c.number(8)
 	for i := range items {
-		it := &items[i]
-		blocked, cost := c.long(), it.Cost
+		it, of := &items[i], items[i].of
+		blocked, cost := c.number(8), it.cost
 		if verb == verbGrant {
 			cost = 0
 		}
-		if blocked < 0 || blocked > maxTime || now > maxTime || now < -maxTime {
-			return damaged(fmt.Errorf("time %d, blocked until %d", now, blocked))
-		}
-		it.At = now
-		for j := range it.Results {
-			m, unlimited := it.rule.meterOf(it.Item, j)
-			result := &it.Results[j]
+		of.At = now
+		for j := range of.Results {
+			m, unlimited := it.rule.meterOf(of, j)
+			result := &of.Results[j]
 			at, err := c.result(m, now, cost, !r.denied || unlimited, result)
 			if err != nil {
 				return err
 			}
-			it.At = max(it.At, at)
+			of.At = max(of.At, at)
 			if blocked > now {
 				wait := time.Duration(blocked-now) * time.Microsecond
 				result.Remaining, result.ResetAfter, result.MoreAfter = 0, max(result.ResetAfter, wait), max(result.MoreAfter, wait)
@@ -101,25 +85,27 @@ func (r reply) fill(verb byte, items []namedItem) error {
 					result.Allowed, result.RetryAfter = false, max(result.RetryAfter, wait)
 				}
 			}
-			if result.Remaining > core.MaxQuota || outside(result.ResetAfter) || outside(result.MoreAfter) || result.MoreAfter > result.ResetAfter || result.RetryAfter != core.Never && outside(result.RetryAfter) {
+			retry := result.RetryAfter
+			if retry == core.Never {
+				retry = 0
+			}
+			if result.Remaining > core.MaxQuota || min(result.MoreAfter, retry) < 0 || result.MoreAfter > result.ResetAfter || max(result.ResetAfter, retry) > maxTime*time.Microsecond {
 				return damaged(fmt.Errorf("at %d: %+v", now, *result))
 			}
 		}
-		if it.At > maxTime || it.At < -maxTime {
-			return damaged(fmt.Errorf("time %d", it.At))
+		if blocked < 0 || max(blocked, of.At) > maxTime || of.At < -maxTime {
+			return damaged(fmt.Errorf("time %d, blocked until %d", of.At, blocked))
 		}
 	}
 	return nil
 }
 
-func outside(d time.Duration) bool { return d < 0 || d > maxTime*time.Microsecond }
-
 // result reads the answer of a limit, and works out its result for a cost, which is known
 // to be allowed or has to be decided on. It returns the time of the state.
 func (c *cursor) result(m *meter.Meter, now, cost int64, allowed bool, result *core.Result) (at int64, err error) {
 	if m.Grows() {
-		left, reset, more, retry := c.count(), c.time(), c.time(), c.time()
-		at = c.time()
+		left, reset, more, retry := c.count(), c.number(7), c.number(7), c.number(7)
+		at = c.number(7)
 		possible := cost <= m.Capacity && m.Quota > 0
 		*result = core.Result{
 			Allowed: allowed || cost == 0 || possible && retry == 0, Remaining: left,
@@ -137,11 +123,11 @@ func (c *cursor) result(m *meter.Meter, now, cost int64, allowed bool, result *c
 		*c = (*c)[answerSize(m)-15:] // the record's length, expiry and identity
 	}
 	var room [40]byte
-	b := binary.AppendVarint(room[:0], c.time())
+	b := binary.AppendVarint(room[:0], c.number(7))
 	b = binary.AppendUvarint(b, uint64(c.count()))
 	b = binary.AppendUvarint(b, uint64(c.count()))
 	if m.Algorithm == meter.Lockout {
-		b = binary.AppendVarint(b, c.time())
+		b = binary.AppendVarint(b, c.number(7))
 	}
 	r := meter.Reader{Rest: b}
 	state := m.ReadState(&r)
@@ -154,7 +140,7 @@ func (c *cursor) result(m *meter.Meter, now, cost int64, allowed bool, result *c
 	return at, nil
 }
 
-// reports keeps the lines of a log apart. Its zero value is ready for use.
+// reports are log lines of one kind. The zero value is ready for use.
 type reports struct {
 	mu   sync.Mutex
 	next time.Time // no line before this time
@@ -164,57 +150,37 @@ type reports struct {
 // reportEvery is the shortest time between two lines.
 const reportEvery = time.Minute
 
-// due reports whether a line may be logged, and how many were left out before it.
-func (r *reports) due() (more int, ok bool) {
+// log writes a line, or counts it for the next one.
+func (r *reports) log(s *Store, text string, args ...any) {
 	now := time.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if now.Before(r.next) {
 		r.more++
-		return 0, false
-	}
-	more = r.more
-	r.next, r.more = now.Add(reportEvery), 0
-	return more, true
-}
-
-func (s *Store) log() *slog.Logger {
-	if s.options.log != nil {
-		return s.options.log
-	}
-	return slog.Default()
-}
-
-// reportReply logs what is wrong with the stored values of a reply's items. That
-// clocks differ is logged once.
-func (s *Store) reportReply(r reply, items []namedItem) {
-	if r.unreadable {
-		s.report(items)
-	}
-	if r.ahead {
-		s.clocks.Do(func() {
-			advice := "set the clocks of all instances, or leave out redisstore.Clock"
-			if s.options.clock == nil {
-				advice = "set the clock of the Redis server, and of its replicas"
-			}
-			s.log().Warn("redis: a stored time is a window or more ahead: while clocks differ so much, limits do not hold", "name", items[0].name, "advice", advice)
-		})
-	}
-}
-
-// report logs that one of the values of these items cannot be read.
-func (s *Store) report(items []namedItem) {
-	more, due := s.reports.due()
-	if !due {
 		return
 	}
-	names := make([]string, len(items))
-	action := "replace"
+	log := s.options.log
+	if log == nil {
+		log = slog.Default()
+	}
+	log.Warn(text, append(args, "more", r.more)...)
+	r.next, r.more = now.Add(reportEvery), 0
+}
+
+// report logs what is wrong with the stored values of a reply's items.
+func (s *Store) report(r reply, items []item) {
+	names, action := make([]string, len(items)), "replace"
 	for i := range items {
 		names[i] = items[i].name
 		if items[i].rule.denies {
 			action = "deny"
 		}
 	}
-	s.log().Warn("redis: one of these stored values cannot be read", "names", names, "action", action, "more", more)
+	if r.unreadable {
+		s.unreadable.log(s, "redis: one of these stored values cannot be read", "names", names, "action", action)
+	}
+	if r.ahead {
+		s.clocks.log(s, "redis: a stored time is a window or more ahead: while clocks differ so much, limits do not hold", "names", names,
+			"advice", "set the clock of the Redis server and its replicas or, with redisstore.Clock, those of all instances")
+	}
 }

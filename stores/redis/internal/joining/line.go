@@ -14,16 +14,16 @@ package joining
 import (
 	"cmp"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 )
 
 // Config says how a [Line] sends. Its functions may be called concurrently.
 type Config[T any] struct {
-	// Send sends the members in one exchange, and returns when it has ended. It
-	// must not keep the Exchange. The line calls it on goroutines of its own, and
-	// Do calls it on the caller's.
-	Send func(*Exchange[T])
+	// Send sends the members in one exchange, in the order in which they came, and returns
+	// when it has ended. The members are its own.
+	Send func(members []T)
 	// Weight returns how many microseconds a member adds to an exchange: 1 or more.
 	// It is called while the line is locked.
 	Weight func(member T) int
@@ -48,12 +48,20 @@ type Line[T any] struct {
 	config Config[T]
 
 	mu       sync.Mutex
-	waiting  queue[T]
-	all      []*Exchange[T] // that have not ended
-	spare    []*Exchange[T] // that have ended, to be used again
+	waiting  []T            // in the order in which they came
+	all      []*exchange[T] // that have not ended
 	underWay int            // exchanges of all that count
 	opening  bool           // open has been called
 	pace     pace
+}
+
+// exchange is a number of members that are sent together.
+type exchange[T any] struct {
+	members []T
+	weight  int
+	begun   time.Time
+	place   int  // in Line.all
+	counts  bool // it is one of those under way
 }
 
 // New returns an empty line.
@@ -69,17 +77,18 @@ func (l *Line[T]) Go(member T) {
 }
 
 // Do sends the member alone, on the caller's goroutine, if nobody waits and no
-// exchange is under way. It returns true when that has ended. Otherwise it does what
-// Go does, and returns false.
-func (l *Line[T]) Do(member T) bool {
+// exchange is under way. It returns when that has ended. Otherwise it does what Go does.
+func (l *Line[T]) Do(member T) {
 	e := l.enter(member)
 	if e == nil {
-		return false
+		return
 	}
-	e.Here = true
-	defer l.endHere(e) // also if Send panics
-	l.config.Send(e)
-	return true
+	defer func() { // also if Send panics
+		if next := l.end(e); next != nil {
+			go l.run(next)
+		}
+	}()
+	l.config.Send(e.members)
 }
 
 // Push is called for a member whenever it has waited for Patience. From then on,
@@ -91,7 +100,8 @@ func (l *Line[T]) Push() {
 	before := time.Now().Add(-l.config.Patience)
 	for _, e := range l.all {
 		if e.counts && !e.begun.After(before) && len(l.all)-l.underWay < l.config.MostStuck {
-			l.uncount(e)
+			e.counts = false
+			l.underWay--
 		}
 	}
 	l.startAll()
@@ -101,19 +111,20 @@ func (l *Line[T]) Push() {
 func (l *Line[T]) Waiting() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.waiting.n
+	return len(l.waiting)
 }
 
 // enter returns the exchange of the member alone, or nil if the member has to wait.
-func (l *Line[T]) enter(member T) *Exchange[T] {
+func (l *Line[T]) enter(member T) *exchange[T] {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for l.waiting.n > 0 && l.config.Gone(l.waiting.first()) {
-		l.waiting.pop() // so that the queue is bounded if no exchange may begin
+	gone := 0 // those in front, so that the line is bounded if no exchange may begin
+	for gone < len(l.waiting) && l.config.Gone(l.waiting[gone]) {
+		gone++
 	}
-	l.waiting.push(member)
+	l.waiting = append(slices.Delete(l.waiting, 0, gone), member)
 	if l.underWay == 0 || l.config.Most == 1 {
-		if l.waiting.n == 1 {
+		if len(l.waiting) == 1 {
 			return l.next()
 		}
 		l.startAll()
@@ -145,103 +156,56 @@ func (l *Line[T]) startAll() {
 }
 
 // run sends the exchange, and after it those who wait, until nobody does.
-func (l *Line[T]) run(e *Exchange[T]) {
+func (l *Line[T]) run(e *exchange[T]) {
 	for e != nil {
-		e = l.send(e)
-	}
-}
-
-func (l *Line[T]) send(e *Exchange[T]) (next *Exchange[T]) {
-	defer func() { next = l.end(e) }()
-	l.config.Send(e)
-	return nil
-}
-
-// endHere ends an exchange on the caller's goroutine, which sends no other.
-func (l *Line[T]) endHere(e *Exchange[T]) {
-	if next := l.end(e); next != nil {
-		go l.run(next)
+		l.config.Send(e.members)
+		e = l.end(e)
 	}
 }
 
 // next returns an exchange of those who have waited longest; nil if there are none,
 // or too many exchanges are under way.
-func (l *Line[T]) next() *Exchange[T] {
-	if l.waiting.n == 0 || l.underWay >= l.pace.atOnce {
+func (l *Line[T]) next() *exchange[T] {
+	if len(l.waiting) == 0 || l.underWay >= l.pace.atOnce {
 		return nil
 	}
-	e := l.spareExchange()
-	for l.waiting.n > 0 && len(e.Members) < l.config.Most {
-		member := l.waiting.first()
-		weight := l.config.Weight(member)
-		if gone := l.config.Gone(member); !gone && len(e.Members) > 0 && e.weight+weight > l.config.MostWeight {
-			break
-		} else if !gone {
-			e.Members, e.weight = append(e.Members, member), e.weight+weight
+	e := &exchange[T]{members: make([]T, 0, min(len(l.waiting), l.config.Most)), counts: true}
+	taken := 0
+	for _, member := range l.waiting {
+		if !l.config.Gone(member) {
+			weight := l.config.Weight(member)
+			if n := len(e.members); n == l.config.Most || n > 0 && e.weight+weight > l.config.MostWeight {
+				break
+			}
+			e.members, e.weight = append(e.members, member), e.weight+weight
 		}
-		l.waiting.pop()
+		taken++
 	}
-	if len(e.Members) == 0 {
-		l.spare = append(l.spare, e)
+	l.waiting = slices.Delete(l.waiting, 0, taken)
+	if len(e.members) == 0 {
 		return nil
 	}
-	e.place, e.begun, e.counts = len(l.all), time.Now(), true
+	e.place, e.begun = len(l.all), time.Now()
 	l.all = append(l.all, e)
 	l.underWay++
 	return e
 }
 
 // end ends an exchange and returns the next one, if there is one.
-func (l *Line[T]) end(e *Exchange[T]) *Exchange[T] {
+func (l *Line[T]) end(e *exchange[T]) *exchange[T] {
 	took := time.Since(e.begun)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if e.counts && l.config.AtOnce == 0 {
-		l.pace.note(took - time.Duration(e.weight)*time.Microsecond)
-	}
-	l.uncount(e)
-	last := len(l.all) - 1
-	l.all[e.place], l.all[last].place = l.all[last], e.place
-	l.all[last] = nil
-	l.all = l.all[:last]
-	clear(e.Members)
-	*e = Exchange[T]{Members: e.Members[:0]}
-	if len(l.spare) < mostSpare {
-		l.spare = append(l.spare, e)
-	}
-	return l.next()
-}
-
-const mostSpare = 8
-
-func (l *Line[T]) spareExchange() *Exchange[T] {
-	n := len(l.spare)
-	if n == 0 {
-		return new(Exchange[T])
-	}
-	e := l.spare[n-1]
-	l.spare = l.spare[:n-1]
-	return e
-}
-
-func (l *Line[T]) uncount(e *Exchange[T]) {
 	if e.counts {
-		e.counts = false
 		l.underWay--
+		if l.config.AtOnce == 0 {
+			l.pace.note(took - time.Duration(e.weight)*time.Microsecond)
+		}
 	}
-}
-
-// Exchange is a number of members that are sent together.
-type Exchange[T any] struct {
-	// Members are in the order in which they came.
-	Members []T
-	// Here means that Do sends it, on the goroutine of its only member's caller.
-	Here bool
-
-	weight int
-	begun  time.Time
-	place  int  // in Line.all
-	counts bool // it is one of those under way
+	last := l.all[len(l.all)-1]
+	l.all[e.place], last.place = last, e.place
+	l.all = slices.Delete(l.all, len(l.all)-1, len(l.all))
+	return l.next()
 }
 
 // pace decides how many exchanges may be under way, from the time that the fastest
@@ -276,31 +240,4 @@ func (p *pace) note(took time.Duration) {
 		t = p.before
 	}
 	p.atOnce = min(max(int(t/spacing), fewest), most)
-}
-
-// queue is a first-in, first-out queue.
-type queue[T any] struct {
-	ring    []T // its length is a power of two
-	head, n int
-}
-
-func (q *queue[T]) push(x T) {
-	if q.n == len(q.ring) {
-		ring := make([]T, max(8, 2*len(q.ring)))
-		for i := range q.n {
-			ring[i] = q.ring[(q.head+i)&(len(q.ring)-1)]
-		}
-		q.ring, q.head = ring, 0
-	}
-	q.ring[(q.head+q.n)&(len(q.ring)-1)] = x
-	q.n++
-}
-
-func (q *queue[T]) first() T { return q.ring[q.head] }
-
-func (q *queue[T]) pop() {
-	var none T
-	q.ring[q.head] = none
-	q.head = (q.head + 1) & (len(q.ring) - 1)
-	q.n--
 }
