@@ -33,7 +33,7 @@ type Store interface {
 
 // Counters are the counters of one limiter. The methods may be called concurrently.
 type Counters interface {
-	// Do runs the operation b.Op. It returns no later than the store's own deadline or the end
+	// Do runs the operation b.Op. It returns no later than the store's own deadline or that
 	// of ctx. The store may still finish the operation later. It charges at most once.
 	//
 	// After an error the results mean nothing, and the hits may have been charged unless the
@@ -146,7 +146,7 @@ type StoreRule struct {
 	Limits []Limit
 	// DenyUnreadable denies a key for the rule's shortest window if its stored value is damaged or
 	// in another format. If false, the value counts as absent. Both are logged. A value of a later
-	// version of this module is never replaced: its key is denied until the value expires.
+	// version of this module is never replaced.
 	DenyUnreadable bool
 }
 
