@@ -28,10 +28,10 @@ const (
 
 // answerSize is how many bytes of the reply a limit takes.
 func answerSize(m *meter.Meter) int {
-	switch {
-	case m.Algorithm == meter.Lockout:
+	switch m.Algorithm {
+	case meter.Lockout:
 		return 22
-	case m.Algorithm == meter.Calendar:
+	case meter.Calendar:
 		return 38
 	default:
 		return 32
