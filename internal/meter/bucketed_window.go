@@ -23,7 +23,7 @@ const (
 	bucketsRing
 )
 
-type bucketedWindow struct{ fixedSize }
+type bucketedWindow struct{}
 
 func (*bucketedWindow) words(m *Meter, _ []uint64, _ int64) int {
 	return bucketsRing + int(m.buckets+2)/2

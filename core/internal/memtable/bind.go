@@ -155,7 +155,7 @@ func (b *Binding) ResetAll() error {
 		if l.rule.retired.Load() {
 			continue
 		}
-		ts.blocked.unblock(l.rule.id)
+		ts.blocked.unblock(l.rule)
 		for i := range ts.shards {
 			ts.shards[i].drop(ts, l.rule)
 		}
@@ -178,7 +178,7 @@ func (ts *Tables) newID() int {
 // no key of it.
 func (ts *Tables) retire(name ruleName, rule *rule) {
 	rule.retired.Store(true)
-	ts.blocked.unblock(rule.id)
+	ts.blocked.unblock(rule)
 	delete(ts.rules, name)
 	for i := range ts.shards {
 		ts.shards[i].drop(ts, rule)
@@ -218,25 +218,19 @@ func (s *shard) table(id int) *table {
 func (s *shard) tableFor(l *layout) *table {
 	t := s.table(l.rule.id)
 	switch {
+	case t == nil && !l.rule.retired.Load():
+		for len(s.tables) <= l.rule.id {
+			s.tables = append(s.tables, nil)
+		}
+		t = newTable(l)
+		s.tables[l.rule.id] = t
 	case t == nil:
-		return s.newTable(l)
+		return nil
 	case t.layout.rule != l.rule: // another rule has got the id
 		return nil
 	case t.layout.version < l.version:
 		t.adopt(l)
 	}
-	return t
-}
-
-func (s *shard) newTable(l *layout) *table {
-	if l.rule.retired.Load() {
-		return nil
-	}
-	for len(s.tables) <= l.rule.id {
-		s.tables = append(s.tables, nil)
-	}
-	t := newTable(l)
-	s.tables[l.rule.id] = t
 	return t
 }
 
@@ -249,7 +243,9 @@ func (t *table) adopt(l *layout) {
 	}
 	old := *t
 	*t = table{layout: l, used: old.used, blocks: old.blocks}
-	t.needBlocks()
+	if t.blocks == nil && !l.fixed {
+		t.blocks = new(blocks)
+	}
 	t.allocate(old.homes)
 	dropped := make([]bool, len(old.layout.ids))
 	from := make([]int, len(l.ids))

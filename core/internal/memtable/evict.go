@@ -162,9 +162,8 @@ func (ts *Tables) victim(s *shard, own *table, others []Place, now int64) victim
 	return victim{}
 }
 
-// aboveShare returns the table of the largest rule that holds more keys than
-// share: first among those that have a key here that is not denied, then among
-// all that have a key here.
+// aboveShare returns two tables of the shard, each of the largest rule that holds
+// more keys than share: among the tables with an open slot, then among all.
 func (s *shard) aboveShare(share int64) (tables [2]*table) {
 	most := [2]int64{share, share}
 	for _, t := range s.tables {
@@ -199,8 +198,8 @@ func (v *victim) better(o victim) bool {
 
 // search examines some keys of the table, from where the last search ended, and
 // returns the best of them to evict: an expired one, else the one that has used
-// the least share of its limits. Only if the table has no open slot is it a
-// denied key: the one that recovers soonest.
+// the least share of its limits. If no slot is open, it is the
+// denied key that recovers soonest.
 func (t *table) search(others []Place, now int64) (best victim) {
 	if t.used == 0 {
 		return victim{}

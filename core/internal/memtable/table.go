@@ -42,17 +42,10 @@ const (
 
 func newTable(l *layout) *table {
 	t := &table{layout: l}
-	t.needBlocks()
-	return t
-}
-
-// needBlocks makes blocks if a limit of the layout needs some.
-func (t *table) needBlocks() {
-	for i := range t.layout.meters {
-		if t.blocks == nil && t.layout.meters[i].Grows() {
-			t.blocks = new(blocks)
-		}
+	if !l.fixed {
+		t.blocks = new(blocks)
 	}
+	return t
 }
 
 // allocate makes the table's slots, all of them empty.
@@ -91,7 +84,7 @@ func (t *table) find(h keyHash) (i int, found bool) {
 }
 
 // insert makes a zeroed slot for a key that find has not found, and returns
-// its place.
+// its index.
 func (t *table) insert(h keyHash) int {
 	if t.used >= t.homes-t.homes/10 {
 		t.resize(t.grown())
