@@ -121,9 +121,10 @@ type Config struct {
 	// to AccountFailures: 1s to 350 days. 0 means 14 days.
 	KnownFor time.Duration
 
-	// OnDisallowed returns the response to a denied request; nil: a problem document
-	// with 429, 400 or 503, without the name of the limit.
-	OnDisallowed func(r core.Request, d core.Decision) core.Denial
+	// OnDisallowed returns the response to a denied request. denial is what the client gets
+	// without it: a problem document with 429, 400 or 503, without the name of the limit. nil:
+	// denial.
+	OnDisallowed func(r core.Request, d core.Decision, denial core.Denial) core.Denial
 	// OnEvent gets events for an audit log; nil: none. Each [EventKind] says when it
 	// happens. There is no event for an attempt that the guard answers with 400 or 503,
 	// or the handler with a 5xx. OnEvent runs in the goroutine of the request.
@@ -264,9 +265,6 @@ func (c Config) filled() Config {
 	}
 	if c.Success == nil {
 		c.Success = func(o core.Outcome) bool { return o.Status < 400 }
-	}
-	if c.OnDisallowed == nil {
-		c.OnDisallowed = deny
 	}
 	return c
 }

@@ -147,12 +147,20 @@ func (g *Guard) suspect(a *attempt, d *core.Decision) {
 // [core.Checker].
 func (g *Guard) Deny(r core.Request, d core.Decision) core.Denial { return g.limiter.Deny(r, d) }
 
-// OnDisallowed returns the denial of OnSuspicion, or of Config.OnDisallowed.
+// OnDisallowed returns the denial of OnSuspicion, or of Config.OnDisallowed. The standard denial
+// is without the names of limits, which strangers need not know.
 func (h hooks) OnDisallowed(r core.Request, d core.Decision) core.Denial {
 	if a, ok := d.Note().(*attempt); ok && a.denial != nil {
 		return *a.denial
 	}
-	return h.guard.config.OnDisallowed(r, d)
+	denial := h.DefaultHooks.OnDisallowed(r, d)
+	if d.Reason == core.ReasonOverLimit {
+		denial.Body = []byte(`{"type":"about:blank","title":"Too Many Requests","status":429,"detail":"Too many attempts to log in. Try again later."}`)
+	}
+	if f := h.guard.config.OnDisallowed; f != nil {
+		return f(r, d, denial)
+	}
+	return denial
 }
 
 // Settle counts the outcome of an attempt that Check has allowed. It implements
@@ -186,13 +194,3 @@ func (g *Guard) Settle(r core.Request, d core.Decision, o core.Outcome) {
 
 // neverFails is how many attempts succeed before the log says that none has failed.
 const neverFails = 100
-
-// deny is the default OnDisallowed. It returns the standard denial without the names
-// of limits, which strangers need not know.
-func deny(r core.Request, d core.Decision) core.Denial {
-	denial := core.DefaultHooks{}.OnDisallowed(r, d)
-	if d.Reason == core.ReasonOverLimit {
-		denial.Body = []byte(`{"type":"about:blank","title":"Too Many Requests","status":429,"detail":"Too many attempts to log in. Try again later."}`)
-	}
-	return denial
-}

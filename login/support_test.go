@@ -152,10 +152,15 @@ func TestAnUnblockTakesEffectOnOtherInstancesWithinASecond(t *testing.T) {
 }
 
 // Only a limit that denies has the text of too many attempts: a guard whose store fails, or
-// that cannot read the username, says so. There is no event then.
+// that cannot read the username, says so. There is no event then. A function of the application
+// gets this denial, and may change it.
 func TestTheStandardDenialSaysWhyItDenies(t *testing.T) {
 	counters, store := private(t)
-	s := newSite(t, login.Config{Store: counters, Log: quiet})
+	var standard core.Denial
+	s := newSite(t, login.Config{Store: counters, Log: quiet, OnDisallowed: func(_ core.Request, d core.Decision, denial core.Denial) core.Denial {
+		standard = denial
+		return core.Denial{Status: d.Status() + 1}
+	}})
 	s.wrongs(5, "203.0.113.1", "alice")
 	for _, row := range []struct {
 		user   string
@@ -166,11 +171,14 @@ func TestTheStandardDenialSaysWhyItDenies(t *testing.T) {
 		store.gone.Store(row.gone)
 		s.last.Store(nil)
 		r := form("203.0.113.1", row.user)
-		denial := s.guard.Deny(r, s.guard.Check(r))
+		if changed := s.guard.Deny(r, s.guard.Check(r)); changed.Status != row.status+1 || changed.Body != nil {
+			t.Errorf("the application's denial: %+v", changed)
+		}
+		denial := standard
 		if e := s.last.Load(); (e != nil) != (row.status == 429) {
 			t.Errorf("%d: the event %+v", row.status, e)
 		}
-		if body := string(denial.Body); denial.Status != row.status || !strings.Contains(body, fmt.Sprintf(`"status":%d,`, row.status)) || !strings.Contains(body, row.text) {
+		if body := string(denial.Body); denial.Status != row.status || !strings.Contains(body, fmt.Sprintf(`"status":%d,`, row.status)) || !strings.Contains(body, row.text) || strings.Contains(body, "address") {
 			t.Errorf("%d, want %d: %s", denial.Status, row.status, body)
 		}
 	}

@@ -168,6 +168,10 @@ func TestWarnings(t *testing.T) {
 		`{trusted-headers: [X-Plan, x-id], policies: [{name: a, key: 'header["X-ID"]', missing: reject, tier: 'header["x-plan"]', tiers: {default: 1/h}, cost: 'len(header["x-plan"])'}]}`: nil,
 		`{trusted-headers: [X-Id], policies: [{name: a, key: 'header["x-id"] + header["x"]', missing: reject, limits: 1/h}]}`:                                                              {"policies[0].key: header gets another counter"},
 		`{trusted-headers: [X-Id], policies: [{name: a, key: 'query["x-id"]', missing: reject, limits: 1/h}]}`:                                                                             {"policies[0].key: query parameter gets"},
+		// Slots are not counted in the process while Redis is gone.
+		`{name: f, store: {redis: {address: "127.0.0.1:1"}, on-failure: local}, policies: [{name: a, in-flight: 3}]}`:            {"policies[0].in-flight: get 503"},
+		`{name: f, store: {redis: {address: "127.0.0.1:1"}, on-failure: fail-closed}, policies: [{name: a, in-flight: 3}]}`:      nil,
+		`{name: f, store: {redis: {address: "127.0.0.1:1"}}, policies: [{name: a, limits: 1/h, in-flight: 3, counting: local}]}`: nil,
 		// A request may lack the key.
 		`policies: [` + ip + `, {name: b, key: user, limits: 1/h}]`:                          {"policies[1].key: all requests without it share one counter"},
 		`policies: [` + ip + `, {name: b, key: user, fallback: 'cookie["c"]', limits: 1/h}]`: {"policies[1].key: all requests without it share one counter"},

@@ -12,6 +12,7 @@ import (
 	"github.com/floodgate-go/floodgate/policy/internal/expression"
 	"github.com/floodgate-go/floodgate/policy/internal/paths"
 	"github.com/floodgate-go/floodgate/policy/internal/words"
+	"github.com/floodgate-go/floodgate/stores/resilient"
 )
 
 // Policy is one policy of a file.
@@ -143,6 +144,9 @@ func (r *reader) endPolicy(m mapping, p *Policy) {
 	}
 	if p.InFlight != nil && store.Redis == nil {
 		r.bad(p.at, "in-flight: only a store in Redis keeps slots", "count in Redis, or write counting: local")
+	} else if p.InFlight != nil && store.OnFailure != resilient.FailClosed {
+		r.doubt(m.given["in-flight"], fmt.Sprintf("%d: while Redis does not answer, requests of this policy get 503, whatever on-failure says", *p.InFlight),
+			"write counting: local, or on-failure: fail-closed")
 	}
 	for _, l := range slices.Concat(p.limitSets()...) {
 		if problem, hint := store.serves(l); problem != "" {
