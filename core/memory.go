@@ -23,8 +23,8 @@ type MemoryConfig struct {
 	// keys, for a rule whose states can become large.
 	//
 	// A key takes about 23 + 18 × limits bytes with the default algorithm. A SlidingLog adds 8
-	// bytes for each hit that it holds, at most 128 KiB. A BucketedWindow adds 4 bytes for each
-	// bucket, at most 32 KiB.
+	// bytes for each hit that it holds, at most 128 KiB. A BucketedWindow adds 8 bytes for each
+	// bucket, at most 33 KiB.
 	MaxKeys int
 	// Clock returns the time, and may be called concurrently. nil: the process's monotonic
 	// clock, which ignores changes of the wall clock.

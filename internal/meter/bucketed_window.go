@@ -14,75 +14,71 @@ import "encoding/binary"
 // windows" of Josiah Carlson, Introduction to rate limiting with Redis, part 2
 // (https://www.dr-josiah.com/2014/11/introduction-to-rate-limiting-with_26.html).
 //
-// The state is the newest bucket's k, then its place in the ring and the total
-// of all buckets in one word, then the ring: the counts of n + 1 buckets, two
-// in a word.
+// The state is the newest bucket's k, its place in the ring, the total of all buckets, then the ring:
+// the counts of n + 1 buckets.
 const (
 	bucketsNewest = iota
 	bucketsPlace
+	bucketsTotal
 	bucketsRing
 )
 
 type bucketedWindow struct{}
 
 func (*bucketedWindow) words(m *Meter, _ []uint64, _ int64) int {
-	return bucketsRing + int(m.buckets+2)/2
+	return bucketsRing + int(m.Buckets) + 1
 }
 
-func bucketsTotal(w []uint64) int64 {
+// totalOf returns the hits of all buckets.
+func totalOf(w []uint64) int64 {
 	if len(w) == 0 {
 		return 0
 	}
-	return int64(w[bucketsPlace] >> 32)
+	return int64(w[bucketsTotal])
 }
 
-func (m *Meter) bucket(w []uint64, age int64) (word *uint64, shift uint) {
-	i := int64(uint32(w[bucketsPlace])) - age
+// bucket returns the hits of the bucket that is so many buckets older than the newest one.
+func (m *Meter) bucket(w []uint64, age int64) *uint64 {
+	i := int64(w[bucketsPlace]) - age
 	if i < 0 {
-		i += m.buckets + 1
+		i += m.Buckets + 1
 	}
-	return &w[bucketsRing+i/2], uint(i%2) * 32
-}
-
-func (m *Meter) bucketCount(w []uint64, age int64) int64 {
-	word, shift := m.bucket(w, age)
-	return int64(uint32(*word >> shift))
+	return &w[bucketsRing+i]
 }
 
 func (m *Meter) addToBucket(w []uint64, age, n int64) {
-	word, shift := m.bucket(w, age)
-	*word += uint64(n) << shift
-	w[bucketsPlace] += uint64(n) << 32
+	*m.bucket(w, age) += uint64(n)
+	w[bucketsTotal] += uint64(n)
 }
 
 // append writes the newest bucket's k, then how many buckets follow and
 // their counts, newest first.
 func (*bucketedWindow) append(m *Meter, dst []byte, w []uint64) []byte {
-	if bucketsTotal(w) == 0 {
+	if totalOf(w) == 0 {
 		return append(dst, 0, 0)
 	}
-	oldest := m.buckets
-	for m.bucketCount(w, oldest) == 0 {
+	oldest := m.Buckets
+	for *m.bucket(w, oldest) == 0 {
 		oldest--
 	}
 	dst = binary.AppendVarint(dst, int64(w[bucketsNewest]))
 	dst = binary.AppendUvarint(dst, uint64(oldest+1))
 	for age := range oldest + 1 {
-		dst = binary.AppendUvarint(dst, uint64(m.bucketCount(w, age)))
+		dst = binary.AppendUvarint(dst, *m.bucket(w, age))
 	}
 	return dst
 }
 
 func (a *bucketedWindow) read(m *Meter, r *Reader) []uint64 {
-	newest, n := r.Time(), int64(r.Uvarint(uint64(m.buckets)+1))
+	newest, n := r.Time(), int64(r.Uvarint(uint64(m.Buckets)+1))
 	if n == 0 || r.Bad {
 		return nil
 	}
 	w := make([]uint64, a.words(m, nil, 0))
-	w[bucketsNewest], w[bucketsPlace] = uint64(newest), uint64(m.buckets)
+	w[bucketsNewest], w[bucketsPlace] = uint64(newest), uint64(m.Buckets)
 	for age := range n {
 		count := int64(r.Uvarint(MaxCount))
-		if r.Bad || bucketsTotal(w)+count > MaxCount {
+		if r.Bad || totalOf(w)+count > MaxCount {
 			r.Bad = true
 			return nil
 		}
@@ -96,7 +92,7 @@ func (*bucketedWindow) advance(m *Meter, w []uint64, now int64) (at int64, far b
 		return now, false
 	}
 	newest, k := int64(w[bucketsNewest]), floorDiv(now, m.Precision)
-	if k < newest && bucketsTotal(w) > 0 {
+	if k < newest && totalOf(w) > 0 {
 		if at = newest * m.Precision; at-now < m.Window {
 			return at, false // the newest bucket is the running one
 		}
@@ -105,26 +101,24 @@ func (*bucketedWindow) advance(m *Meter, w []uint64, now int64) (at int64, far b
 	// If the newest is further ahead, the buckets keep their distances, and the
 	// newest becomes the bucket of now.
 	w[bucketsNewest] = uint64(k)
-	for steps := min(k-newest, m.buckets+1); steps > 0; steps-- {
-		place := uint64(uint32(w[bucketsPlace])) + 1
-		if place > uint64(m.buckets) {
-			place = 0
+	for steps := min(k-newest, m.Buckets+1); steps > 0; steps-- {
+		if w[bucketsPlace]++; w[bucketsPlace] > uint64(m.Buckets) {
+			w[bucketsPlace] = 0
 		}
-		w[bucketsPlace] = w[bucketsPlace]>>32<<32 | place
-		m.addToBucket(w, 0, -m.bucketCount(w, 0))
+		m.addToBucket(w, 0, -int64(*m.bucket(w, 0)))
 	}
 	return now, far
 }
 
 func (*bucketedWindow) left(m *Meter, w []uint64, _ int64) int64 {
-	return max(0, m.Quota-bucketsTotal(w))
+	return max(0, m.Quota-totalOf(w))
 }
 
 func (*bucketedWindow) charge(m *Meter, w []uint64, now, cost int64) {
-	if w[bucketsPlace] == 0 && bucketsTotal(w) == 0 {
+	if w[bucketsPlace] == 0 && totalOf(w) == 0 {
 		w[bucketsNewest] = uint64(floorDiv(now, m.Precision))
 	}
-	m.addToBucket(w, 0, min(cost, MaxCount-bucketsTotal(w)))
+	m.addToBucket(w, 0, min(cost, MaxCount-totalOf(w)))
 }
 
 // wait goes through the buckets from the oldest one until enough hits have stopped counting. For
@@ -132,47 +126,22 @@ func (*bucketedWindow) charge(m *Meter, w []uint64, now, cost int64) {
 func (*bucketedWindow) wait(m *Meter, w []uint64, now, cost int64) int64 {
 	age := int64(0)
 	if cost == m.Quota {
-		for m.bucketCount(w, age) == 0 {
+		for *m.bucket(w, age) == 0 {
 			age++
 		}
 		return m.bucketEnd(w, age) - now
 	}
-	age = m.oldestBucket(w)
-	for excess := bucketsTotal(w) + cost - m.Quota - m.bucketCount(w, age); excess > 0; {
+	age = m.Buckets + 1
+	for excess := totalOf(w) + cost - m.Quota; excess > 0; {
 		age--
-		excess -= m.bucketCount(w, age)
+		excess -= int64(*m.bucket(w, age))
 	}
 	return m.bucketEnd(w, age) - now
 }
 
-// oldestBucket returns the age of the oldest bucket that has hits, 0 if none
-// has.
-func (m *Meter) oldestBucket(w []uint64) int64 {
-	place := int64(uint32(w[bucketsPlace]))
-	if i := filledBucket(w, place+1, m.buckets); i >= 0 {
-		return place + m.buckets + 1 - i
-	}
-	return place - max(0, filledBucket(w, 0, place))
-}
-
-// filledBucket returns the first place of the ring between two, both included,
-// whose bucket has hits, or -1.
-func filledBucket(w []uint64, from, to int64) int64 {
-	ring := w[bucketsRing:]
-	for i := from; i <= to; i = i&^1 + 2 { // the rest of a word has none
-		switch rest := ring[i/2] >> (uint(i%2) * 32); {
-		case uint32(rest) != 0:
-			return i
-		case rest != 0 && i < to:
-			return i + 1
-		}
-	}
-	return -1
-}
-
 // bucketEnd returns when the bucket of this age stops counting.
 func (m *Meter) bucketEnd(w []uint64, age int64) int64 {
-	return (int64(w[bucketsNewest]) - age + m.buckets + 1) * m.Precision
+	return (int64(w[bucketsNewest]) - age + m.Buckets + 1) * m.Precision
 }
 
 func (*bucketedWindow) refund(m *Meter, w []uint64, _, at, _, cost int64) {
@@ -180,19 +149,16 @@ func (*bucketedWindow) refund(m *Meter, w []uint64, _, at, _, cost int64) {
 		return
 	}
 	age := int64(w[bucketsNewest]) - floorDiv(at, m.Precision)
-	if age >= 0 && age <= m.buckets {
-		m.addToBucket(w, age, -min(cost, m.bucketCount(w, age)))
+	if age >= 0 && age <= m.Buckets {
+		m.addToBucket(w, age, -min(cost, int64(*m.bucket(w, age))))
 	}
 }
 
 // grant takes hits of the newest buckets.
 func (*bucketedWindow) grant(m *Meter, w []uint64, _, n int64) {
-	if len(w) == 0 {
-		return
-	}
-	n = min(n, bucketsTotal(w))
+	n = min(n, totalOf(w))
 	for age := int64(0); n > 0; age++ {
-		back := min(n, m.bucketCount(w, age))
+		back := min(n, int64(*m.bucket(w, age)))
 		m.addToBucket(w, age, -back)
 		n -= back
 	}
@@ -201,7 +167,7 @@ func (*bucketedWindow) grant(m *Meter, w []uint64, _, n int64) {
 // expiry is the end of the newest bucket, even if an older one has the last hit. Buckets that have
 // become empty mean the same as none at any time.
 func (*bucketedWindow) expiry(m *Meter, w []uint64) int64 {
-	if bucketsTotal(w) == 0 {
+	if totalOf(w) == 0 {
 		return 0
 	}
 	return m.bucketEnd(w, 0)

@@ -1,9 +1,6 @@
 package meter
 
-import (
-	"sync/atomic"
-	"time"
-)
+import "time"
 
 // The windows of a Calendar, by their nominal length in microseconds.
 const (
@@ -22,28 +19,20 @@ const longestChange = Day + Day/8
 // database is below 16 hours.
 const zoneSpan = 24 * 60 * 60
 
-// calendar is the windows of a time zone. The meters of a limit share it. Its
-// methods may be called concurrently.
-type calendar struct {
-	zone    *time.Location
-	nominal int64
-	latest  atomic.Pointer[civilWindow] // the window that was asked for last
-}
-
 // civilWindow is a window of a calendar.
 type civilWindow struct {
 	start, end int64 // microseconds
 	length     uint32
 }
 
-// window returns the start of the window that a time is in, and its length in
-// seconds.
-func (c *calendar) window(now int64) (start int64, length uint32) {
-	w := c.latest.Load()
+// civil returns the start of the window of a Calendar that a time is in, and its length in seconds.
+// The meters of a limit share the latest one.
+func (m *Meter) civil(now int64) (start int64, length uint32) {
+	w := m.latest.Load()
 	if w == nil || now < w.start || now >= w.end {
-		first, last := CivilWindow(c.nominal, c.zone, floorDiv(now, microsecond))
+		first, last := CivilWindow(m.Window, m.Zone, floorDiv(now, microsecond))
 		w = &civilWindow{first * microsecond, last * microsecond, uint32(last - first)}
-		c.latest.Store(w)
+		m.latest.Store(w)
 	}
 	return w.start, w.length
 }

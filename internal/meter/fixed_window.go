@@ -21,8 +21,8 @@ type fixedWindow struct{ fixedSize }
 
 // opened returns the window that a first hit at now opens.
 func (m *Meter) opened(now int64) cell {
-	if m.calendar != nil {
-		start, length := m.calendar.window(now)
+	if m.Algorithm == Calendar {
+		start, length := m.civil(now)
 		return cell{t: start, b: length}
 	}
 	return cell{t: m.anchor(now)}
@@ -30,7 +30,7 @@ func (m *Meter) opened(now int64) cell {
 
 // end returns the end of a window.
 func (c cell) end(m *Meter) int64 {
-	if m.calendar != nil {
+	if m.Algorithm == Calendar {
 		return c.t + int64(c.b)*microsecond
 	}
 	return c.t + m.Window
@@ -56,7 +56,7 @@ func (*fixedWindow) advance(m *Meter, w []uint64, now int64) (at int64, far bool
 // far reports whether the window begins a whole window after now. The windows of a Calendar
 // are not equally long: it is also far if it begins later than the one after now's.
 func (c cell) far(m *Meter, now int64) bool {
-	if m.calendar == nil || c.t <= now {
+	if m.Algorithm != Calendar || c.t <= now {
 		return c.t-now >= m.Window
 	}
 	open := m.opened(now)
@@ -97,7 +97,7 @@ func (*fixedWindow) expiry(m *Meter, w []uint64) int64 { return loadCell(w).end(
 func (*fixedWindow) worstCase(m *Meter) int64 { return 2 * m.Quota }
 
 func (*fixedWindow) lifetime(m *Meter) int64 {
-	if m.calendar != nil {
+	if m.Algorithm == Calendar {
 		return m.Window + longestChange
 	}
 	return m.Window
@@ -107,11 +107,8 @@ func (*fixedWindow) lifetime(m *Meter) int64 {
 // longestChange.
 func (a *fixedWindow) read(m *Meter, r *Reader) []uint64 {
 	w := a.fixedSize.read(m, r)
-	c, longest := loadCell(w), int64(MaxCount)
-	if m.calendar != nil {
-		longest = a.lifetime(m) / microsecond
-		r.Bad = r.Bad || c.b == 0 && c != (cell{})
+	if c := loadCell(w); m.Algorithm == Calendar && c != (cell{}) {
+		r.Bad = r.Bad || c.b == 0 || int64(c.b)*microsecond > a.lifetime(m)
 	}
-	r.Bad = r.Bad || c.a > MaxCount || int64(c.b) > longest
 	return w
 }

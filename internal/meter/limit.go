@@ -81,9 +81,6 @@ func (a Algorithm) String() string {
 	return "unknown_algorithm"
 }
 
-// Wire returns the algorithm's number in the Redis script.
-func (a Algorithm) Wire() uint8 { return uint8(a) }
-
 // The largest numbers that a state may hold. Package core returns an error for
 // limits that could exceed them.
 const (
@@ -136,11 +133,10 @@ func (id Identity) Detail() int64 {
 // Kind returns the byte that names the algorithm and the alignment in stored
 // states and to the Redis script: its number × 2, + 1 if aligned.
 func (id Identity) Kind() uint8 {
-	kind := id.Algorithm.Wire() << 1
 	if id.Aligned {
-		kind |= 1
+		return uint8(id.Algorithm)*2 + 1
 	}
-	return kind
+	return uint8(id.Algorithm) * 2
 }
 
 // FromCore converts a core.Limit, which must be valid, for the stores. Package core sets it,

@@ -34,22 +34,17 @@ type Waits struct {
 // millisecond that doubles is as long as 366 days after 35.
 const maxStrikes = 64
 
-// lockoutTerms are a meter's precomputed terms of a lockout.
-type lockoutTerms struct {
-	Waits
-	levels uint32 // strikes from which the wait is the longest
-}
-
-func newLockoutTerms(w Waits) *lockoutTerms {
-	k := &lockoutTerms{Waits: w}
-	for k.levels = 1; k.Factor > 1 && k.length(k.levels-1) < k.Longest; {
-		k.levels++
+// levels returns the strikes from which the wait is the longest.
+func (k *Waits) levels() uint32 {
+	n := uint32(1)
+	for k.Factor > 1 && k.length(n-1) < k.Longest {
+		n++
 	}
-	return k
+	return n
 }
 
 // length returns the length of the wait after this many others.
-func (k *lockoutTerms) length(strikes uint32) int64 {
+func (k *Waits) length(strikes uint32) int64 {
 	d := k.First
 	for range strikes {
 		if d > k.Longest/k.Factor {
@@ -74,8 +69,7 @@ func (c lockoutCell) store(w []uint64) {
 
 func (a *lockout) read(m *Meter, r *Reader) []uint64 {
 	w := a.fixedSize.read(m, r)
-	c := loadLockout(w)
-	r.Bad = r.Bad || c.count > MaxCount || c.strikes > maxStrikes
+	r.Bad = r.Bad || loadLockout(w).strikes > maxStrikes
 	return w
 }
 
@@ -100,7 +94,7 @@ func (*lockout) advance(m *Meter, w []uint64, now int64) (at int64, far bool) {
 }
 
 // last returns the length of the last wait.
-func (c lockoutCell) last(m *Meter) int64 { return m.lockout.length(max(c.strikes, 1) - 1) }
+func (c lockoutCell) last(m *Meter) int64 { return m.Waits.length(max(c.strikes, 1) - 1) }
 
 // locked reports whether a wait is under way: not if a window has begun since.
 func (c lockoutCell) locked(now int64) bool { return max(now, c.start) < c.until }
@@ -110,7 +104,7 @@ func (c lockoutCell) unforgotten(m *Meter, now int64) uint32 {
 	if now <= c.until {
 		return c.strikes
 	}
-	return c.strikes - uint32(min(int64(c.strikes), (now-c.until)/m.lockout.Decay))
+	return c.strikes - uint32(min(int64(c.strikes), (now-c.until)/m.Waits.Decay))
 }
 
 func (*lockout) left(m *Meter, w []uint64, now int64) int64 {
@@ -144,8 +138,8 @@ func (*lockout) charge(m *Meter, w []uint64, now, cost int64) {
 	c.count = addCount(c.count, cost)
 	if int64(c.count) >= m.Quota {
 		before := c.unforgotten(m, now)
-		c.until = now + m.lockout.length(before)
-		c.strikes = min(before+1, m.lockout.levels)
+		c.until = now + m.Waits.length(before)
+		c.strikes = min(before+1, m.Waits.levels())
 	}
 	c.store(w)
 }
@@ -175,28 +169,25 @@ func (*lockout) grant(*Meter, []uint64, int64, int64) {}
 
 func (*lockout) expiry(m *Meter, w []uint64) int64 {
 	c := loadLockout(w)
-	end := c.until + int64(c.strikes)*m.lockout.Decay
+	end := c.until + int64(c.strikes)*m.Waits.Decay
 	if c.start != 0 || c.count != 0 {
 		end = max(end, c.start+m.Window)
 	}
 	return end
 }
 
-func (*lockout) worstCase(m *Meter) int64 { return m.Quota * (m.lockoutsWithin() + 1) }
-
-func (*lockout) lifetime(m *Meter) int64 {
-	return max(m.Window, m.lockout.Longest+int64(m.lockout.levels)*m.lockout.Decay)
-}
-
-// lockoutsWithin returns how often the quota can be used up at most in a window
-// of the limit's length, wherever it begins.
-func (m *Meter) lockoutsWithin() int64 {
-	k, n, passed := m.lockout, int64(1), int64(0)
-	for strikes := range k.levels {
-		if passed += k.length(strikes); passed >= m.Window {
-			return n
+// worstCase is one quota more than are used up in a window that begins with a wait.
+func (*lockout) worstCase(m *Meter) int64 {
+	n, passed := int64(2), int64(0)
+	for strikes := range m.Waits.levels() {
+		if passed += m.Waits.length(strikes); passed >= m.Window {
+			return n * m.Quota
 		}
 		n++
 	}
-	return n + (m.Window-1-passed)/k.Longest
+	return (n + (m.Window-1-passed)/m.Waits.Longest) * m.Quota
+}
+
+func (*lockout) lifetime(m *Meter) int64 {
+	return max(m.Window, m.Waits.Longest+int64(m.Waits.levels())*m.Waits.Decay)
 }

@@ -16,6 +16,7 @@ package meter
 
 import (
 	"math"
+	"sync/atomic"
 	"time"
 )
 
@@ -29,29 +30,24 @@ import (
 type Meter struct {
 	Limit
 	arithmetic
-	unlimited bool  // every cost is allowed: see For
-	own       share // of the limit itself: see With
-	buckets   int64 // full buckets in a window
-	lockout   *lockoutTerms
-	calendar  *calendar
+	Buckets     int64 // full buckets in a window, 0 if the algorithm has none
+	unlimited   bool  // every cost is allowed
+	ownQuota    int64 // the limit's, as ownCapacity is: see With
+	ownCapacity int64
+	latest      *atomic.Pointer[civilWindow] // of a Calendar: see civil
 }
-
-// share is a burst and its quota.
-type share struct{ capacity, quota int64 }
 
 // New returns the meter of a limit.
 func New(l Limit) Meter {
-	m := Meter{Limit: l, arithmetic: algorithms[l.Algorithm].arithmetic, own: share{l.Capacity, l.Quota}}
+	m := Meter{Limit: l, arithmetic: algorithms[l.Algorithm].arithmetic, ownQuota: l.Quota, ownCapacity: l.Capacity}
 	if l.Quota == 0 {
 		m.Capacity = 0
 	}
 	switch l.Algorithm {
 	case BucketedWindow:
-		m.buckets = l.Window / l.Precision
-	case Lockout:
-		m.lockout = newLockoutTerms(l.Waits)
+		m.Buckets = l.Window / l.Precision
 	case Calendar:
-		m.calendar = &calendar{zone: l.Zone, nominal: l.Window}
+		m.latest = new(atomic.Pointer[civilWindow])
 	}
 	return m
 }
@@ -62,44 +58,36 @@ const (
 	Unlimited int64 = math.MaxInt64
 )
 
-// For returns the meter for a decision with a quota. room holds a new one. The meter of Unlimited
-// reports what the limit's own quota leaves, and allows every cost.
+// For returns the meter for a decision with a quota: m, or the result of With in room.
 func (m *Meter) For(quota int64, room *Meter) *Meter {
 	if quota == Own || quota == m.Quota {
 		return m
 	}
-	*room = *m
-	if quota == Unlimited {
-		room.unlimited = true
-	} else {
-		room.setQuota(quota)
-	}
+	*room = m.With(quota)
 	return room
 }
 
 // With returns the meter of the same limit with another quota. Stored states do not depend on it,
 // except that a token bucket's debt is paid off at the quota of the last charge. The burst of a
 // token bucket changes in proportion to the limit's own, rounded down, and is at least 1: it does
-// not matter which quota m has. The quota is 0 to MaxCount.
+// not matter which quota m has. The quota is 0 to MaxCount, or Unlimited: then every cost is allowed,
+// and what is left is that of m.
 func (m *Meter) With(quota int64) Meter {
 	w := *m
-	w.setQuota(quota)
+	if quota == Unlimited {
+		w.unlimited = true
+		return w
+	}
+	if quota == m.Quota {
+		return w
+	}
+	w.Quota, w.Capacity = quota, quota
+	if m.Algorithm == TokenBucket && m.ownCapacity != m.ownQuota && m.ownQuota != 0 && quota != 0 {
+		burst, _ := MulDiv(m.ownCapacity, quota, m.ownQuota)
+		w.Capacity = min(max(burst, 1), MaxCount)
+	}
 	return w
 }
-
-func (m *Meter) setQuota(quota int64) {
-	if quota == m.Quota {
-		return
-	}
-	m.Quota, m.Capacity = quota, quota
-	if own := m.own; m.Algorithm == TokenBucket && own.capacity != own.quota && own.quota != 0 && quota != 0 {
-		burst, _ := MulDiv(own.capacity, quota, own.quota)
-		m.Capacity = min(max(burst, 1), MaxCount)
-	}
-}
-
-// Buckets returns the number of buckets in a window, 0 if the algorithm has none.
-func (m *Meter) Buckets() int64 { return m.buckets }
 
 // WorstCase returns the most hits that some window of the limit's length can
 // hold.

@@ -34,13 +34,6 @@ func (*slidingWindow) advance(m *Meter, w []uint64, now int64) (at int64, far bo
 	return now, false
 }
 
-func (a *slidingWindow) read(m *Meter, r *Reader) []uint64 {
-	w := a.fixedSize.read(m, r)
-	c := loadCell(w)
-	r.Bad = r.Bad || c.a > MaxCount || c.b > MaxCount
-	return w
-}
-
 // turned makes a window that has ended the previous one. advance does not do
 // it, because its result is kept even if nothing is charged: a denied request
 // must not move on windows that began at a hit.

@@ -60,10 +60,9 @@ func (*fixedSize) append(_ *Meter, dst []byte, w []uint64) []byte {
 	return dst
 }
 
-// read reads what append has written, with any two counts.
 func (*fixedSize) read(m *Meter, r *Reader) []uint64 {
 	w := make([]uint64, m.FixedWords())
-	cell{t: r.Time(), a: uint32(r.Uvarint(math.MaxUint32)), b: uint32(r.Uvarint(math.MaxUint32))}.store(w)
+	cell{t: r.Time(), a: uint32(r.Uvarint(MaxCount)), b: uint32(r.Uvarint(MaxCount))}.store(w)
 	for i := range w[cellWords:] {
 		w[cellWords+i] = uint64(r.Time())
 	}
@@ -83,17 +82,6 @@ func (m *Meter) ReadState(r *Reader) []uint64 { return m.arithmetic.read(m, r) }
 type Reader struct {
 	Rest []byte
 	Bad  bool
-}
-
-// Byte reads one byte.
-func (r *Reader) Byte() byte {
-	if len(r.Rest) == 0 {
-		r.Bad = true
-		return 0
-	}
-	b := r.Rest[0]
-	r.Rest = r.Rest[1:]
-	return b
 }
 
 // Uvarint reads a number that is at most most.

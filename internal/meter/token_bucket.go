@@ -1,5 +1,7 @@
 package meter
 
+import "math"
+
 // The token bucket is the generic cell rate algorithm, GCRA: ITU-T I.371, annex
 // A (https://www.itu.int/rec/T-REC-I.371), and ATM Forum, Traffic Management
 // 4.1 (af-tm-0121.000). https://brandur.org/rate-limiting explains it for HTTP.
@@ -26,10 +28,11 @@ type tokenBucket struct{ fixedSize }
 // part returns a without the bit.
 func (c cell) part() uint32 { return c.a &^ overBurst }
 
-func (a *tokenBucket) read(m *Meter, r *Reader) []uint64 {
-	w := a.fixedSize.read(m, r)
-	c := loadCell(w)
-	r.Bad = r.Bad || c != (cell{}) && (c.part() >= c.b || c.b > MaxCount)
+func (*tokenBucket) read(_ *Meter, r *Reader) []uint64 {
+	c := cell{t: r.Time(), a: uint32(r.Uvarint(math.MaxUint32)), b: uint32(r.Uvarint(MaxCount))}
+	r.Bad = r.Bad || c != (cell{}) && c.part() >= c.b
+	w := make([]uint64, cellWords)
+	c.store(w)
 	return w
 }
 
@@ -58,7 +61,7 @@ func (c cell) unexplained(m *Meter, now int64) bool {
 		return false
 	}
 	stored := m.With(int64(c.b))
-	most := wideMul(m.Window, max(stored.Capacity, m.own.capacity))
+	most := wideMul(m.Window, max(stored.Capacity, m.ownCapacity))
 	if c.a&overBurst != 0 {
 		most = most.add(most)
 	}

@@ -20,7 +20,7 @@ var scriptFiles embed.FS
 // algorithms is a set of algorithms, a bit for each wire number.
 type algorithms uint8
 
-func only(a meter.Algorithm) algorithms { return 1 << a.Wire() }
+func only(a meter.Algorithm) algorithms { return 1 << a }
 
 // script is a script as commands have it, boxed once.
 type script struct{ text, sha any }
@@ -63,7 +63,7 @@ func writeScript(some algorithms) string {
 			if steps[name] != "" {
 				word = "elseif"
 			}
-			steps[name] += fmt.Sprintf("%s algorithm == %d then\n%s", word, a.Wire(), code)
+			steps[name] += fmt.Sprintf("%s algorithm == %d then\n%s", word, uint8(a), code)
 		}
 	}
 	text, rest, _ := strings.Cut(readScript("main"), stepLine)

@@ -23,7 +23,7 @@ func TestTheScriptHasNoAlgorithmThatItDoesNotNeed(t *testing.T) {
 			t.Errorf("%v: %v, %v, want %v", a, got.Val(), got.Err(), script.sha)
 		}
 		for _, other := range meter.Algorithms() {
-			if has := strings.Contains(text, fmt.Sprintf("if algorithm == %d then", other.Wire())); has != (other == a) {
+			if has := strings.Contains(text, fmt.Sprintf("if algorithm == %d then", uint8(other))); has != (other == a) {
 				t.Errorf("%v: the script has %v: %v", a, other, has)
 			}
 		}

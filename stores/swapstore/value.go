@@ -123,13 +123,13 @@ func (v *stored) encode(limits []limit, now int64) (value []byte, expiry int64) 
 // that state: a foreign value, or a part of one, must not decide on a quota.
 func decode(value []byte, limits []limit, now int64) *stored {
 	v := &stored{states: make([][]uint64, len(limits))}
-	r := meter.Reader{Rest: value}
-	switch version := r.Byte(); {
-	case r.Bad, version < stateVersion, version > newestVersion, len(value) > maxValue:
+	switch {
+	case len(value) == 0, value[0] < stateVersion, value[0] > newestVersion, len(value) > maxValue:
 		v.is = unreadable
-	case version > stateVersion:
+	case value[0] > stateVersion:
 		v.is = newer
 	default:
+		r := meter.Reader{Rest: value[1:]}
 		for len(r.Rest) > 0 && !r.Bad {
 			length := r.Uvarint(math.MaxUint64)
 			if r.Bad = r.Bad || length > uint64(len(r.Rest)); !r.Bad {

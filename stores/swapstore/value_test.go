@@ -198,8 +198,8 @@ func TestTheBoundsOfStoredNumbers(t *testing.T) {
 		maxStrikes                                    = 64
 	)
 	limits := codecRule(time.Hour)
-	buckets := uint64(limits[bucketed].Buckets()) + 1
-	precision := limits[bucketed].Window / limits[bucketed].Buckets()
+	buckets := uint64(limits[bucketed].Buckets) + 1
+	precision := limits[bucketed].Window / limits[bucketed].Buckets
 	counts := func(n uint64, of ...uint64) []any {
 		fields := []any{now / precision, n}
 		for i := range n {

@@ -47,7 +47,7 @@ func newLayout(r *rule, limits []meter.Limit, fullHomes int) *layout {
 	}
 	work := len(limits)
 	for i := range l.meters {
-		work += int(l.meters[i].Buckets() / 8)
+		work += int(l.meters[i].Buckets / 8)
 	}
 	l.sample = min(max(3*sampledToEvict/max(work, 1), 1), sampledToEvict)
 	return l
