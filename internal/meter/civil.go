@@ -48,41 +48,33 @@ func (m *Meter) civil(now int64) (start int64, length uint32) {
 // zone has skipped has no window.
 func CivilWindow(nominal int64, zone *time.Location, now int64) (start, end int64) {
 	year, month, day := time.Unix(now, 0).In(zone).Date()
-	switch nominal {
-	case Month:
-		day = 1
-	case Week:
-		monday := int(time.Date(year, month, day, 0, 0, 0, 0, time.UTC).Weekday()+6) % 7
-		day -= monday
+	monday := day - int(midnight(year, month, day).Weekday()+6)%7
+	begin := func(n int) int64 { // of the n-th window after the one of the date
+		switch nominal {
+		case Month:
+			return firstInstant(midnight(year, month+time.Month(n), 1), zone)
+		case Week:
+			return firstInstant(midnight(year, month, monday+7*n), zone)
+		default:
+			return firstInstant(midnight(year, month, day+n), zone)
+		}
 	}
 	// The clock may have been set back since the window of a later date began.
-	first := func(n int) int64 { return firstInstant(date(nominal, year, month, day, n), zone) }
-	n := 0
-	for start = first(0); ; n++ {
-		if end = first(n + 1); end > now {
-			return start, end
-		}
-		start = end
+	start, end = begin(0), begin(1)
+	for n := 2; end <= now; n++ {
+		start, end = end, begin(n)
 	}
+	return start, end
 }
 
-// date returns the midnight that begins the n-th window after the one of a date,
-// as the seconds that it would be since the Unix epoch in UTC.
-func date(nominal int64, year int, month time.Month, day, n int) int64 {
-	switch nominal {
-	case Month:
-		month += time.Month(n)
-	case Week:
-		day += 7 * n
-	default:
-		day += n
-	}
-	return time.Date(year, month, day, 0, 0, 0, 0, time.UTC).Unix()
+func midnight(year int, month time.Month, day int) time.Time {
+	return time.Date(year, month, day, 0, 0, 0, 0, time.UTC)
 }
 
-// firstInstant returns the first time at which the clock of a zone shows wall, or
-// later. wall is the seconds that it would be since the Unix epoch in UTC.
-func firstInstant(wall int64, zone *time.Location) int64 {
+// firstInstant returns the first time at which the clock of a zone shows what a clock in UTC shows at
+// midnight, or later.
+func firstInstant(midnight time.Time, zone *time.Location) int64 {
+	wall := midnight.Unix()
 	t := wall - zoneSpan // before it, in every zone
 	for {
 		at := time.Unix(t, 0).In(zone)

@@ -19,9 +19,6 @@ const (
 	now0 = 1_764_000_123_456_789
 )
 
-// countHits are the algorithms that count hits.
-var countHits = Algorithms()
-
 // everyAlgorithm returns a meter of a limit of each algorithm.
 func everyAlgorithm(window int64) (meters []Meter) {
 	for _, l := range []Limit{

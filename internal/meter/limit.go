@@ -18,6 +18,8 @@ const (
 	TokenBucket
 	Lockout
 	Calendar
+
+	Algorithms // how many there are
 )
 
 // arithmetic is what an algorithm does with the words of a state. All but words, advance,
@@ -47,7 +49,7 @@ type arithmetic interface {
 }
 
 // algorithms lists every algorithm once.
-var algorithms = [...]struct {
+var algorithms = [Algorithms]struct {
 	name  string
 	words int // of a state; 0: it grows
 	arithmetic
@@ -64,18 +66,9 @@ var algorithms = [...]struct {
 // MostFixedWords is the size of the largest state that does not grow.
 const MostFixedWords = lockoutWords
 
-// Algorithms returns all algorithms.
-func Algorithms() []Algorithm {
-	all := make([]Algorithm, len(algorithms))
-	for i := range all {
-		all[i] = Algorithm(i)
-	}
-	return all
-}
-
 // String returns the algorithm's name.
 func (a Algorithm) String() string {
-	if int(a) < len(algorithms) {
+	if a < Algorithms {
 		return algorithms[a].name
 	}
 	return "unknown_algorithm"

@@ -88,7 +88,7 @@ func TestWaitsEndWhenSoManyAreLeft(t *testing.T) {
 			}
 		}
 	}
-	for _, a := range countHits {
+	for a := range Algorithms {
 		for _, kind := range []string{"some left", "none left", "all left", "quota 0"} {
 			if name := fmt.Sprint(a, " ", kind); seen[name] == 0 && (a != Lockout || kind != "quota 0") {
 				t.Errorf("seed %d: no state of %s has been met", seed, name)
@@ -98,7 +98,7 @@ func TestWaitsEndWhenSoManyAreLeft(t *testing.T) {
 }
 
 func randomLimit(r *rand.Rand) Limit {
-	l := Limit{Quota: 1 + r.Int64N(6), Window: hour, Algorithm: countHits[r.IntN(len(countHits))]}
+	l := Limit{Quota: 1 + r.Int64N(6), Window: hour, Algorithm: Algorithm(r.IntN(int(Algorithms)))}
 	if r.IntN(3) == 0 {
 		l.Window = minWindow + r.Int64N(1000)
 	}
@@ -200,7 +200,7 @@ func TestWideArithmeticIsExact(t *testing.T) {
 		if got, want := toBig(x.add(y)), new(big.Int).Add(toBig(x), toBig(y)); got.Cmp(want) != 0 {
 			t.Fatalf("%v + %v = %v", x, y, got)
 		}
-		if want := new(big.Int).Sub(toBig(x), toBig(y)); want.Sign() >= 0 && toBig(x.sub(y)).Cmp(want) != 0 || want.Sign() < 0 && !x.sub(y).zero() {
+		if want := new(big.Int).Sub(toBig(x), toBig(y)); want.Sign() >= 0 && toBig(x.sub(y)).Cmp(want) != 0 || want.Sign() < 0 && x.sub(y) != (wide{}) {
 			t.Fatalf("%v − %v = %v", x, y, x.sub(y))
 		}
 		if x.less(y) != (toBig(x).Cmp(toBig(y)) < 0) {

@@ -75,7 +75,7 @@ func (c cell) debt(now int64) wide {
 
 // debtor returns the cell that owes d at now, paid off at the meter's quota.
 func (m *Meter) debtor(now int64, d wide) cell {
-	if d.zero() {
+	if d == (wide{}) {
 		return cell{}
 	}
 	q, r := d.div(m.Quota)
@@ -113,26 +113,29 @@ func (*tokenBucket) wait(m *Meter, w []uint64, now, cost int64) int64 {
 // the order in which it was made: if the bucket was to be full at at + reset
 // after the charge, nothing of the charge is owed from then on.
 func (*tokenBucket) refund(m *Meter, w []uint64, now, at, reset, cost int64) {
-	c, owed := loadCell(w), at+reset-now
-	if owed <= 0 || m.Quota == 0 || c == (cell{}) {
+	back, owed := wideMul(m.Window, cost), at+reset-now
+	if owed <= 0 {
 		return
 	}
-	back, most := wideMul(m.Window, cost), wideMul(owed, int64(c.b))
-	if most.less(back) {
+	if most := wideMul(owed, int64(loadCell(w).b)); most.less(back) {
 		back = most
 	}
-	stored := m.With(int64(c.b))
-	stored.debtor(now, c.debt(now).sub(back)).store(w)
+	m.payBack(w, now, back)
 }
 
 // grant pays off what the hits have added to the debt.
 func (*tokenBucket) grant(m *Meter, w []uint64, now, n int64) {
+	m.payBack(w, now, wideMul(m.Window, n))
+}
+
+// payBack takes back from a debt, which is then paid off at the same quota as before.
+func (m *Meter) payBack(w []uint64, now int64, back wide) {
 	c := loadCell(w)
 	if m.Quota == 0 || c == (cell{}) {
 		return
 	}
 	stored := m.With(int64(c.b))
-	stored.debtor(now, c.debt(now).sub(wideMul(m.Window, n))).store(w)
+	stored.debtor(now, c.debt(now).sub(back)).store(w)
 }
 
 func (*tokenBucket) expiry(_ *Meter, w []uint64) int64 { return loadCell(w).t + 1 }

@@ -37,8 +37,6 @@ func (x wide) less(y wide) bool {
 	return x.hi < y.hi || x.hi == y.hi && x.lo < y.lo
 }
 
-func (x wide) zero() bool { return x.hi|x.lo == 0 }
-
 // div returns the quotient and the remainder of x / d. The quotient must fit
 // in 63 bits.
 func (x wide) div(d int64) (q, r int64) {

@@ -36,10 +36,8 @@ func (w *Windows) Take(r *Result, start, now, current, previous, cost int64, pee
 // Charge fills in r as it is after cost more hits, which the caller counts even if the limit denies
 // them. The other arguments are those of Take.
 func (w *Windows) Charge(r *Result, start, now, current, previous, cost int64) {
-	words := w.words(start, current, previous)
-	w.m.Decide(r, words[:], now, cost)
-	w.m.Charge(r, words[:], now, cost)
-	w.m.Report(r, words[:], now, cost)
+	all := w.With(Unlimited)
+	all.Take(r, start, now, current, previous, cost, false)
 }
 
 func (w *Windows) words(start, current, previous int64) (words [cellWords]uint64) {

@@ -51,7 +51,7 @@ func writeScript(some algorithms) string {
 	if some&(only(meter.SlidingWindow)|only(meter.TokenBucket)) != 0 {
 		steps[functions] = readScript("muldiv")
 	}
-	for _, a := range meter.Algorithms() {
+	for a := range meter.Algorithms {
 		if some&only(a) == 0 {
 			continue
 		}

@@ -16,13 +16,13 @@ import (
 func TestTheScriptHasNoAlgorithmThatItDoesNotNeed(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: redistest.Start(t).Addr})
 	defer client.Close() //nolint:errcheck // the test is over
-	for _, a := range meter.Algorithms() {
+	for a := range meter.Algorithms {
 		script := scriptOf(only(a))
 		text := script.text.(string)
 		if got := client.ScriptLoad(t.Context(), text); got.Err() != nil || got.Val() != script.sha {
 			t.Errorf("%v: %v, %v, want %v", a, got.Val(), got.Err(), script.sha)
 		}
-		for _, other := range meter.Algorithms() {
+		for other := range meter.Algorithms {
 			if has := strings.Contains(text, fmt.Sprintf("if algorithm == %d then", uint8(other))); has != (other == a) {
 				t.Errorf("%v: the script has %v: %v", a, other, has)
 			}
