@@ -375,6 +375,17 @@ func TestALogFollowsAList(t *testing.T) {
 	}
 }
 
+// Of a log with a hit that is far ahead of the clock, the hits of earlier times keep them.
+func TestAHitAheadOfTheClockMovesAlone(t *testing.T) {
+	m := New(Limit{Quota: 5, Capacity: 5, Window: minute, Algorithm: SlidingLog})
+	w := m.Room(nil, 5)
+	m.Charge(new(Result), w, now0-second, 1)
+	m.Charge(new(Result), w, now0+hour, 1)
+	if _, far := m.Advance(w, now0); !far || !slices.Equal(logHits(w), []uint64{now0 - uint64(second), now0}) {
+		t.Errorf("far %v, hits at %d", far, logHits(w))
+	}
+}
+
 // The waits are first × factorⁿ, cut to the longest, and no number overflows.
 func TestLockoutWaits(t *testing.T) {
 	for _, c := range []struct {

@@ -170,6 +170,50 @@ func TestADebtAtAnotherQuotaWithARoundedBurst(t *testing.T) {
 	}
 }
 
+// A burst below the quota makes debts that less than two windows pay off, and a charge that was a window
+// ahead of the clock is far all the same.
+func TestAFarDebtOfASmallBurst(t *testing.T) {
+	m := New(Limit{Quota: 10, Capacity: 1, Window: hour, Algorithm: TokenBucket})
+	for ahead, want := range map[int64]bool{hour + hour/10 - 1: false, hour + hour/10: true} {
+		w := make([]uint64, cellWords)
+		cell{t: now0 + ahead, b: 10}.store(w)
+		if _, got := m.Advance(w, now0); got != want {
+			t.Errorf("%d µs ahead: far %v, want %v", ahead, got, want)
+		}
+	}
+}
+
+// A quota of 0 has nothing left and changes no debt, not even one that only a step of the clock explains.
+func TestAQuotaOf0ForgetsNoDebt(t *testing.T) {
+	m := New(Limit{Quota: 10, Capacity: 10, Window: second, Algorithm: TokenBucket})
+	none := m.With(0)
+	for _, before := range []cell{{t: now0 + 1, b: 10}, {t: maxTime, b: MaxCount}} {
+		w := make([]uint64, cellWords)
+		before.store(w)
+		var r Result
+		_, far := none.Decide(&r, w, now0, 1)
+		none.Report(&r, w, now0, 1)
+		if far || r != (Result{RetryAfter: Never}) || loadCell(w) != before {
+			t.Errorf("%+v: far %v, %+v, and the debt becomes %+v", before, far, r, loadCell(w))
+		}
+	}
+}
+
+// A refund and a grant bring the state to their time before they change it.
+func TestARefundOfAPaidDebt(t *testing.T) {
+	m := New(Limit{Quota: 10, Capacity: 10, Window: hour, Algorithm: TokenBucket})
+	for name, back := range map[string]func(w []uint64, now int64){
+		"refund": func(w []uint64, now int64) { m.Refund(w, now, now, hour, 1) },
+		"grant":  func(w []uint64, now int64) { m.Grant(w, now, 1) },
+	} {
+		w := make([]uint64, cellWords)
+		m.Charge(new(Result), w, now0, 1)
+		if back(w, now0+hour); loadCell(w) != (cell{}) {
+			t.Errorf("a %s leaves %+v of a debt that has been paid off", name, loadCell(w))
+		}
+	}
+}
+
 // A debt at another quota is far if it is a window ahead of the burst at that quota.
 func TestADebtAtAnotherQuotaThatIsFar(t *testing.T) {
 	m := New(Limit{Quota: 5, Capacity: 5, Window: hour, Algorithm: TokenBucket})
@@ -183,6 +227,9 @@ func TestADebtAtAnotherQuotaThatIsFar(t *testing.T) {
 }
 
 func TestWideArithmeticIsExact(t *testing.T) {
+	if got := fits(1<<30-1, 1<<30, 1<<34); got != 1<<34-1 { // 2⁶⁴−1 by 2³⁰
+		t.Errorf("fits is %d", got)
+	}
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))

@@ -130,10 +130,10 @@ func (*tokenBucket) grant(m *Meter, w []uint64, now, n int64) {
 
 // payBack takes back from a debt, which is then paid off at the same quota as before.
 func (m *Meter) payBack(w []uint64, now int64, back wide) {
-	c := loadCell(w)
-	if m.Quota == 0 || c == (cell{}) {
+	if m.Quota == 0 {
 		return
 	}
+	c := loadCell(w)
 	stored := m.With(int64(c.b))
 	stored.debtor(now, c.debt(now).sub(back)).store(w)
 }
