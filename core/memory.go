@@ -196,7 +196,7 @@ func change(b *Batch, i int, places []memtable.Place, now int64) {
 			p.Insert(places, now)
 		}
 		judge(p, item, now)
-		charge(p, item, now)
+		report(p, item, now, true)
 	case OpRefund:
 		refund(p, item, now)
 	case OpGrant:
@@ -222,12 +222,11 @@ func take(b *Batch, places []memtable.Place, now int64) {
 		if moved {
 			p.Find()
 		}
-		if b.Allowed && b.Op == OpTake && item.Cost > 0 {
+		charge := b.Allowed && b.Op == OpTake && item.Cost > 0
+		if charge {
 			moved = p.Insert(places, now) || moved
-			charge(p, item, now)
-		} else {
-			report(p, item, now)
 		}
+		report(p, item, now, charge)
 	}
 }
 
@@ -245,17 +244,14 @@ func judge(p *memtable.Place, item *Item, now int64) bool {
 	return allowed && (item.Cost == 0 || p.BlockedUntil(now) <= now)
 }
 
-// charge charges the item's cost to every limit and reports what is left.
-func charge(p *memtable.Place, item *Item, now int64) {
+// report fills in the results of an item that was judged, and before that, if charge is true, charges
+// its cost to every limit. A charge is not denied by a block.
+func report(p *memtable.Place, item *Item, now int64, charge bool) {
 	for i := range p.Limits() {
-		p.Report(i, item.quota(i), now, item.Cost, true, (*meter.Result)(&item.Results[i]))
+		p.Report(i, item.quota(i), now, item.Cost, charge, (*meter.Result)(&item.Results[i]))
 	}
-}
-
-// report fills in the results of an item that was judged and not charged.
-func report(p *memtable.Place, item *Item, now int64) {
-	for i := range p.Limits() {
-		p.Report(i, item.quota(i), now, item.Cost, false, (*meter.Result)(&item.Results[i]))
+	if charge {
+		return
 	}
 	until := p.BlockedUntil(now)
 	if until <= now {
@@ -291,7 +287,7 @@ func grant(p *memtable.Place, item *Item, now int64) {
 	look := *item // the results are its own
 	look.Cost, look.At = 0, now
 	judge(p, &look, now)
-	report(p, &look, now)
+	report(p, &look, now, false)
 	item.At = look.At
 }
 

@@ -150,9 +150,8 @@ func (m *Meter) Decide(r *Result, w []uint64, now, cost int64) (at int64, far bo
 }
 
 // Charge adds cost hits at now, even if the limit denies them, and subtracts them in r, which
-// Decide has filled in. The state must have room: see Room.
-// Counts stop at MaxCount, a token bucket owes at most twice its burst, and a log keeps its newest
-// hits, as many as the quota or as it has.
+// Decide has filled in. The state must have room: see Room. Counts stop at MaxCount, a token bucket
+// owes at most twice its burst, and a log keeps its newest hits, as many as the quota or as it has.
 func (m *Meter) Charge(r *Result, w []uint64, now, cost int64) {
 	if cost > 0 {
 		m.arithmetic.charge(m, w, now, min(cost, MaxCount))
@@ -193,9 +192,8 @@ func (m *Meter) Refund(w []uint64, now, at, reset, cost int64) {
 }
 
 // Grant gives back up to n of the hits that count at now, the newest first, so that those that come
-// back soonest still do. The rest of n is lost: no state
-// gets better than that of a key never seen. Lockouts, and token buckets with a quota of 0, do not
-// change.
+// back soonest still do. The rest of n is lost: no state gets better than that of a key never seen.
+// Lockouts, and token buckets with a quota of 0, do not change.
 func (m *Meter) Grant(w []uint64, now, n int64) {
 	m.arithmetic.advance(m, w, now)
 	if n > 0 {
