@@ -89,8 +89,9 @@ func (p *Page) pass() {
 
 // Manage lets the page look at keys of the limiters, and change them if
 // [Config.Authorize] allows it. The limiters must have the page as an Observer, too:
-// without it the page does not show them. Of several limiters of one name, the page
-// manages the last one. Manage panics if one of the limiters is nil.
+// without it the page has no counts of them. Of several limiters of one name, the page
+// shows the rules of the last one, and manages that one. Manage panics if one of the
+// limiters is nil.
 func (p *Page) Manage(limiters ...*core.Limiter) {
 	if slices.Contains(limiters, nil) {
 		panic("live: Manage: a limiter is nil: pass those that core.New has returned")

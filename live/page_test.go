@@ -77,6 +77,16 @@ func TestWhatThePageShows(t *testing.T) {
 	}
 }
 
+// A limiter whose Observer is not the page has no counts. The page's script needs a list all the same.
+func TestAManagedLimiterThatThePageDoesNotObserve(t *testing.T) {
+	p := core.Must(live.New(live.Config{}))
+	defer func() { _ = p.Close() }()
+	p.Manage(core.Must(core.New(core.Config{Name: "api", Rules: []core.Rule{userRule}})))
+	if got := call(p, http.MethodGet, "?events", "").Body.String(); !strings.Contains(got, `"name":"api","managed":true`) || !strings.Contains(got, `"rules":[]`) {
+		t.Error(got)
+	}
+}
+
 // Two processes with the same secret show the same hash, with different secrets another. A
 // text of ShowKey stands for it, unless it is empty.
 func TestTheTextOfAKey(t *testing.T) {

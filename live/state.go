@@ -67,7 +67,11 @@ func (l *limiter) state(second int64) limiterState {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	last := func(i int) uint32 { return l.counts.past[i].past[second%seconds] }
-	s := limiterState{Name: l.name, Store: storeState{Asked: last(asked), Failed: last(storeFailed), Degraded: last(degraded), Errors: last(failed), MostMS: float64(l.most.Microseconds()) / 1000}}
+	s := limiterState{
+		Name:  l.name,
+		Store: storeState{Asked: last(asked), Failed: last(storeFailed), Degraded: last(degraded), Errors: last(failed), MostMS: float64(l.most.Microseconds()) / 1000},
+		Rules: []ruleState{}, // the page's script needs a list
+	}
 	for _, r := range l.rules {
 		past := &r.counts.past
 		s.Rules = append(s.Rules, ruleState{
