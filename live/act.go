@@ -63,7 +63,6 @@ type limitLeft struct {
 	Remaining int64  `json:"remaining"`
 	Exceeded  bool   `json:"exceeded"`
 	RetryMS   int64  `json:"retryMs"` // -1: never
-	ResetMS   int64  `json:"resetMs"`
 }
 
 // denial is why an order is not carried out: a status and a text for the operator.
@@ -242,7 +241,7 @@ func (p *Page) change(r *http.Request, a Action, op func() error) error {
 func left(d *core.Decision) []limitLeft {
 	var all []limitLeft
 	for s := range d.Limits() {
-		l := limitLeft{Limit: s.Limit.String(), Capacity: s.Limit.Capacity(), Remaining: s.Remaining, Exceeded: !s.Allowed, ResetMS: s.ResetAfter.Milliseconds()}
+		l := limitLeft{Limit: s.Limit.String(), Capacity: s.Limit.Capacity(), Remaining: s.Remaining, Exceeded: !s.Allowed}
 		if l.RetryMS = -1; s.RetryAfter != core.Never {
 			l.RetryMS = (s.RetryAfter + time.Millisecond - 1).Milliseconds()
 		}

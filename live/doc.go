@@ -13,8 +13,10 @@
 //
 // # Who may see it
 //
-// The page does no authentication: mount it behind the application's own. Without [Config.Authorize] nothing can be changed. Another site gets no
-// counts and can change nothing ([http.CrossOriginProtection]). Each change is logged.
+// The page does no authentication: mount it behind the application's own. Without
+// [Config.Authorize] nothing can be changed, but everyone who reaches the page can look at
+// keys. Another site gets no counts and can change nothing ([http.CrossOriginProtection]).
+// Each change is logged.
 //
 // # Several processes
 //
@@ -26,6 +28,7 @@
 // The page keeps two minutes of counts for each rule, and at most 2048 denied keys and
 // 1024 keys near their limit for each limiter, of 256 bytes each, whatever the traffic is.
 // A limiter is kept as long as the page: its name should not be made from what changes all
-// the time. The counts are exact. If there are more denied keys than the page keeps, the
-// count of a key may be too small.
+// the time. The counts of rules are exact. Those of keys are halved each minute, so that
+// keys that are denied now come first. If there are more denied keys than the page keeps,
+// the count of a key may be too small.
 package live

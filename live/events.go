@@ -45,11 +45,13 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusServiceUnavailable, result{Error: "this process has closed the page"})
 		return
 	}
-	if !p.enter() {
+	select {
+	case p.viewers <- struct{}{}:
+		defer func() { <-p.viewers }()
+	default:
 		answer(w, http.StatusServiceUnavailable, result{Error: "too many pages of this process are open"})
 		return
 	}
-	defer p.leave()
 	h, control := w.Header(), http.NewResponseController(w)
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("X-Accel-Buffering", "no") // nginx passes each event on at once
@@ -92,20 +94,4 @@ func (p *Page) closed() bool {
 	default:
 		return false
 	}
-}
-
-func (p *Page) enter() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.viewers == mostViewers {
-		return false
-	}
-	p.viewers++
-	return true
-}
-
-func (p *Page) leave() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.viewers--
 }

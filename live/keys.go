@@ -19,7 +19,8 @@ type seenKey struct {
 	Rule  string `json:"rule"`
 	Label string `json:"label"`
 	Cut   bool   `json:"cut,omitempty"` // too long to be kept: no action knows it
-	// Count is how often the key was denied for certain: Over more is possible.
+	// Count is how often the key was denied for certain: Over more is possible. Both are
+	// halved each minute.
 	Count uint64  `json:"count"`
 	Over  uint64  `json:"over,omitempty"`
 	Used  float64 `json:"used,omitempty"` // the share of the limit, 0 to 1

@@ -21,7 +21,8 @@ type Page struct {
 	limiters map[string]*limiter
 	logins   map[string]Login
 	frame    *frame // of the present second
-	viewers  int
+
+	viewers chan struct{} // one for each browser that follows the page
 
 	stop chan struct{} // closed by Close
 	done chan struct{} // closed when the goroutine has ended
@@ -45,7 +46,7 @@ func New(c Config) (*Page, error) {
 	}
 	p := &Page{
 		config: c, csrf: http.NewCrossOriginProtection(), limiters: map[string]*limiter{}, logins: map[string]Login{},
-		stop: make(chan struct{}), done: make(chan struct{}),
+		viewers: make(chan struct{}, mostViewers), stop: make(chan struct{}), done: make(chan struct{}),
 	}
 	p.frame = p.newFrame(0)
 	go p.run()
