@@ -18,8 +18,9 @@
 //     been sent or the client has gone. The slot is released once.
 //   - A program that runs something else than a handler calls [Limiter.Acquire]. So does a
 //     handler that hijacks its connection, because the middleware releases the slot when the
-//     handler returns. An http.TimeoutHandler inside the middleware returns while its handler
-//     still runs: mount the middleware inside it.
+//     handler returns. In Fiber, a stream is sent after the handler has returned, and holds no
+//     slot: its handler calls Acquire, and the stream writer releases. An http.TimeoutHandler
+//     inside the middleware returns while its handler still runs: mount the middleware inside it.
 //   - With a Store, slots are leases that the process renews while they are held. The slots of
 //     a process that has died are free again after Config.Lease. If a release fails, it is
 //     repeated in the background until the lease has ended.
@@ -66,7 +67,7 @@ type Config struct {
 	Store Store
 	// Lease is how long a process that has died holds its slots in the Store: MinLease to MaxLease.
 	// Slots are renewed every third of it. All processes need the same. 0 means DefaultLease.
-	// Ignored without a Store.
+	// It has no effect without a Store.
 	Lease time.Duration
 	// Hooks, Log, Observer, DryRun, MaxWait and MaxWaiters are those of a
 	// [core.Config]. A request takes one slot, whatever Hooks.Cost returns. The first in the
@@ -121,9 +122,8 @@ func (c *Config) check() error {
 	return nil
 }
 
-// core returns the configuration of the limiter that decides. Its one rule has Counts, so that
-// adapters call Settle, and a refund releases the slot. Nobody knows when a slot is free: with
-// the shortest Window, no request is denied because of those before it in line.
+// core returns the configuration of the limiter that decides. Counts makes adapters call Settle.
+// A refund releases the slot. Window is the shortest: the place in line never denies a request.
 func (c *Config) core() core.Config {
 	if c.Hooks != nil {
 		c.Hooks = hooks{c.Hooks}

@@ -12,8 +12,8 @@ import (
 // not be released at once. It works in the goroutine of a timer, which is armed only while
 // there is something to do.
 //
-// It is not known which of the two the store gets first if a slot is released while it is being
-// renewed: it is released again after the renewal.
+// A slot may be released while it is being renewed, and the store may get the renewal last. So it
+// is released again after the renewal.
 type keeper struct {
 	slots *slots
 
@@ -47,9 +47,6 @@ func (k *keeper) every() time.Duration { return k.slots.lease / renewals }
 func (k *keeper) add(s Slot, began time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.held == nil {
-		k.held, k.lost = map[Slot]struct{}{}, map[Slot]time.Time{}
-	}
 	if at := began.Add(k.every()); len(k.held) == 0 || at.Before(k.renewAt) {
 		k.renewAt = at
 	}
@@ -70,9 +67,6 @@ func (k *keeper) ended(s Slot) {
 	now := time.Now()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.lost == nil {
-		k.held, k.lost = map[Slot]struct{}{}, map[Slot]time.Time{}
-	}
 	if len(k.lost) < mostLost {
 		k.lost[s] = now.Add(k.slots.lease)
 	}

@@ -59,7 +59,7 @@ type shard struct {
 
 func newSlots(c Config) *slots {
 	s := &slots{name: c.Name, lease: c.Lease, store: c.Store, seed: maphash.MakeSeed()}
-	s.keeper.slots = s
+	s.keeper = keeper{slots: s, held: map[Slot]struct{}{}, lost: map[Slot]time.Time{}}
 	for i := range s.shards {
 		s.shards[i].held = map[string]*int64{}
 	}
