@@ -24,8 +24,8 @@ var bounds = []time.Duration{
 	25 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond, 250 * time.Millisecond, time.Second,
 }
 
-// RequestBounds returns the upper bounds of the Buckets of [WaitCounts], in ascending order: those that OpenTelemetry names for the metrics of
-// ASP.NET Core, and two more for requests that stream.
+// RequestBounds returns the upper bounds of the Buckets of [WaitCounts], in ascending order:
+// those that OpenTelemetry names for ASP.NET Core's metrics, and 30 s and 1 min.
 func RequestBounds() []time.Duration { return slices.Clone(requestBounds) }
 
 var requestBounds = []time.Duration{

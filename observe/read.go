@@ -6,7 +6,8 @@ package observe
 type LimiterCounts struct {
 	// Name is the limiter's name.
 	Name string
-	// Limits are the limits of the configuration, in its order.
+	// Limits are the limits of the configuration, and of those before it, in the order in
+	// which they were first seen.
 	Limits []LimitCounts
 	// Skipped is how many requests Hooks.ShouldLimit exempted, and NoRule how many no
 	// rule applied to. They were allowed.

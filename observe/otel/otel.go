@@ -64,14 +64,14 @@ func New(c Config) (*Observer, error) {
 	return o, nil
 }
 
-// Close ends the export of the metrics. The error is the meter's.
+// Close ends the export of the counters. The two histograms go on. The error is the meter's.
 func (o *Observer) Close() error { return o.registration.Unregister() }
 
 // Observe implements [core.Observer].
 func (o *Observer) Observe(limiter string, rules []core.Rule) core.ObserverFuncs {
 	f := o.counts.Observe(limiter, rules)
 	counts := f
-	s, name := &spans{limiter, rules}, attribute.String("limiter", limiter)
+	name := attribute.String("limiter", limiter)
 	f.Decided = func(ctx context.Context, d core.Decision, rule, limit int) {
 		counts.Decided(ctx, d, rule, limit)
 		if d.Waited > 0 {
@@ -82,7 +82,7 @@ func (o *Observer) Observe(limiter string, rules []core.Rule) core.ObserverFuncs
 			o.took.waited(ctx, name, attribute.String("rule", text), &d)
 		}
 		if !d.Allowed || d.DryRun || d.Degraded {
-			s.add(ctx, &d, rule, limit)
+			addEvent(ctx, limiter, rules, &d, rule, limit)
 		}
 	}
 	f.Stored = func(ctx context.Context, operation string, took time.Duration, err error) {

@@ -11,38 +11,33 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// spans adds events to the spans of requests.
-type spans struct {
-	limiter string
-	rules   []core.Rule
-}
-
-// add adds an event to the span of a request that was denied, or would have been, or that
-// was decided on without the shared counters.
-func (s *spans) add(ctx context.Context, d *core.Decision, rule, limit int) {
+// addEvent adds an event to the span of a request that was denied, or would have been, or
+// that was decided on without the shared counters.
+func addEvent(ctx context.Context, limiter string, rules []core.Rule, d *core.Decision, rule, limit int) {
 	span := trace.SpanFromContext(ctx)
 	if !span.IsRecording() {
 		return
 	}
 	attrs := []attribute.KeyValue{
-		attribute.String("limiter", s.limiter),
+		attribute.String("limiter", limiter),
 		attribute.Bool("allowed", d.Allowed),
 		attribute.String("reason", d.Reason.String()),
 		attribute.Int64("cost", d.Cost),
 	}
 	if rule >= 0 {
 		attrs = append(attrs,
-			attribute.String("rule", s.rules[rule].Name),
-			attribute.String("limit", s.rules[rule].Limits[limit].Name),
+			attribute.String("rule", rules[rule].Name),
+			attribute.String("limit", rules[rule].Limits[limit].Name),
 			attribute.Int64("remaining", d.Remaining))
 	}
 	if d.RetryAfter > 0 && d.RetryAfter != core.Never {
 		attrs = append(attrs, attribute.Float64("retry_after", d.RetryAfter.Seconds()))
 	}
-	for name, is := range map[string]bool{"dry_run": d.DryRun, "degraded": d.Degraded} {
-		if is {
-			attrs = append(attrs, attribute.Bool(name, true))
-		}
+	if d.DryRun {
+		attrs = append(attrs, attribute.Bool("dry_run", true))
+	}
+	if d.Degraded {
+		attrs = append(attrs, attribute.Bool("degraded", true))
 	}
 	if d.Err != nil {
 		attrs = append(attrs, attribute.String("error", shown(d.Err.Error())))

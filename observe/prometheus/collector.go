@@ -98,7 +98,7 @@ func (t to) collect(l *observe.LimiterCounts) {
 	}
 	for _, q := range l.Queues {
 		if q.Rule != "" {
-			t.gauge(queued, q.Waiting, q.Rule)
+			t.ch <- prometheus.MustNewConstMetric(queued, prometheus.GaugeValue, float64(q.Waiting), t.limiter, q.Rule)
 		}
 		for _, w := range q.Waits {
 			t.durations(queueTook, w.Durations, requestBounds, q.Rule, w.Result)
@@ -111,10 +111,6 @@ func (t to) collect(l *observe.LimiterCounts) {
 
 func (t to) count(d *prometheus.Desc, n uint64, labels ...string) {
 	t.ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), append([]string{t.limiter}, labels...)...)
-}
-
-func (t to) gauge(d *prometheus.Desc, n int64, labels ...string) {
-	t.ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(n), append([]string{t.limiter}, labels...)...)
 }
 
 var storeBounds, requestBounds = observe.Bounds(), observe.RequestBounds()

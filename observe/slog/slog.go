@@ -23,7 +23,8 @@ type Config struct {
 	// Log gets the lines. nil: slog.Default(), as it is when a line is written.
 	Log *slog.Logger
 	// Every is the shortest time between two lines on one limit and result: 1 ms or
-	// more. 0 means a second. The lines are fewer than limits × 3 + 3 in that time.
+	// more. 0 means a second. There are at most 2 lines for each limit and 4 more in that
+	// time.
 	Every time.Duration
 	// Keys adds the key of the request to its line. A key may hold what a client sent,
 	// such as a username.
