@@ -79,8 +79,9 @@ func (t *Transport) CloseIdleConnections() {
 
 // RoundTrip implements http.RoundTripper. A request ends for the limiter when the body of its
 // response has been closed or read to its end, when Config.Base has failed, or when the
-// context of the request ends: a slot is held until then. If Config.Base has failed, the
-// status of the [core.Outcome] is 502, or [core.StatusCanceled] if the context has ended.
+// context of the request ends: a slot is held until then. The status of the [core.Outcome] is
+// 502 if Config.Base has failed, or a pause began while the request waited. It is
+// [core.StatusCanceled] if the context has ended.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, host, request := r.Context(), hostOf(r.URL), outgoing{httprequest.Request{HTTP: r}}
 	settle, sent := func(core.Outcome) {}, false

@@ -161,7 +161,9 @@ func (o told) Observe(string, []core.Rule) core.ObserverFuncs {
 	}
 	say := func(text string) { *o.all = append(*o.all, o.name+" "+text) }
 	return core.ObserverFuncs{
-		Decided:  func(_ context.Context, d core.Decision, rule, limit int) { say(fmt.Sprint("decided ", d.Cost, rule, limit)) },
+		Decided: func(_ context.Context, d core.Decision, rule, limit int) {
+			say(fmt.Sprint("decided ", d.Cost, rule, limit))
+		},
 		Stored:   func(_ context.Context, operation string, _ time.Duration, _ error) { say(operation) },
 		Queued:   func(_ context.Context, rule int, change int64) { say(fmt.Sprint("queued ", rule, change)) },
 		Reported: func(_ context.Context, event string) { say(event) },
