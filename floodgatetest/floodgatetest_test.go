@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	httplimit "github.com/floodgate-go/floodgate/adapters/nethttp"
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/floodgatetest"
 	"github.com/floodgate-go/floodgate/keyfuncs"
@@ -127,5 +128,14 @@ func TestRequestHasWhatItsOptionsSet(t *testing.T) {
 	}
 	if j, _ := floodgatetest.NewRequest("PUT", "/", floodgatetest.JSON(`{"a":1}`)).Body(99); string(j) != `{"a":1}` {
 		t.Errorf("the body is %s", j)
+	}
+}
+
+// A key function or hook that asks httplimit for the *http.Request gets that of the test.
+func TestTheHTTPRequest(t *testing.T) {
+	r := floodgatetest.NewRequest("GET", "/items/7", floodgatetest.Header("X-User", "ann"), floodgatetest.Route("/items/{id}"), floodgatetest.Context(t.Context()))
+	h, ok := httplimit.Request(r)
+	if !ok || h.URL.Path != "/items/7" || h.Header.Get("X-User") != "ann" || h.Pattern != "/items/{id}" || h.Context() != t.Context() {
+		t.Errorf("%v, %v", h, ok)
 	}
 }

@@ -5,20 +5,24 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"strings"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/httprequest"
 )
 
 // Request is a [core.Request] for key functions and hooks. Its methods return the same as
 // those of the net/http adapter's request would. [NewRequest] makes it. It must not be
 // used concurrently.
 type Request struct {
+	adapterRequest // the net/http adapter's, of http
+
 	http   *http.Request
-	route  string
 	body   string
 	values map[any]any
 }
+
+// adapterRequest is a name that keeps the field of Request unexported.
+type adapterRequest = core.Request
 
 var _ core.Request = (*Request)(nil)
 
@@ -31,7 +35,8 @@ type RequestOption func(*Request)
 // Host, and the body is empty. NewRequest panics if method or target is malformed, as
 // httptest.NewRequest does.
 func NewRequest(method, target string, opts ...RequestOption) *Request {
-	r := &Request{http: httptest.NewRequest(method, target, http.NoBody), values: map[any]any{}}
+	h := httptest.NewRequest(method, target, http.NoBody)
+	r := &Request{adapterRequest: httprequest.Request{HTTP: h}, http: h, values: map[any]any{}}
 	for _, option := range opts {
 		option(r)
 	}
@@ -45,7 +50,7 @@ func From(address string) RequestOption {
 }
 
 // Header adds a line to the header. A second line with the same name does not replace the
-// first.
+// first. The Host is that of the target: Header does not change it.
 func Header(name, value string) RequestOption {
 	return func(r *Request) { r.http.Header.Add(name, value) }
 }
@@ -57,7 +62,7 @@ func Cookie(name, value string) RequestOption {
 
 // Route sets the pattern of the matched route, such as "/items/{id}". The default is "": no
 // route has been matched.
-func Route(pattern string) RequestOption { return func(r *Request) { r.route = pattern } }
+func Route(pattern string) RequestOption { return func(r *Request) { r.http.Pattern = pattern } }
 
 // PathValue sets the value of a parameter of the matched route, such as id in
 // "/items/{id}".
@@ -70,7 +75,7 @@ func Value(key, value any) RequestOption { return func(r *Request) { r.values[ke
 
 // Context sets the request's context. The default is context.Background().
 func Context(ctx context.Context) RequestOption {
-	return func(r *Request) { r.http = r.http.WithContext(ctx) }
+	return func(r *Request) { *r.http = *r.http.WithContext(ctx) }
 }
 
 // Form adds a field to a body of the type application/x-www-form-urlencoded.
@@ -95,67 +100,12 @@ func Body(contentType, text string) RequestOption {
 	}
 }
 
-// Context implements [core.Request].
-func (r *Request) Context() context.Context { return r.http.Context() }
-
-// Method implements [core.Request].
-func (r *Request) Method() string { return r.http.Method }
-
-// Path implements [core.Request].
-func (r *Request) Path() string { return r.http.URL.Path }
-
-// EscapedPath implements [core.Request].
-func (r *Request) EscapedPath() string {
-	if r.http.URL.RawPath != "" {
-		return r.http.URL.RawPath
-	}
-	return r.http.URL.EscapedPath()
-}
-
-// Route implements [core.Request].
-func (r *Request) Route() string { return r.route }
-
-// PathValue implements [core.Request].
-func (r *Request) PathValue(name string) string { return r.http.PathValue(name) }
-
-// RemoteAddr implements [core.Request].
-func (r *Request) RemoteAddr() string { return r.http.RemoteAddr }
-
-// HeaderValues implements [core.Request].
-func (r *Request) HeaderValues(name string) []string {
-	if strings.EqualFold(name, "Host") {
-		return []string{r.http.Host}
-	}
-	return r.http.Header.Values(name)
-}
-
-// Cookie implements [core.Request].
-func (r *Request) Cookie(name string) (string, bool) {
-	c, err := r.http.Cookie(name)
-	if err != nil {
-		return "", false
-	}
-	return c.Value, true
-}
-
-// Query implements [core.Request].
-func (r *Request) Query(name string) (string, bool) {
-	values, found := r.http.URL.Query()[name]
-	if !found {
-		return "", false
-	}
-	return values[0], true
-}
-
-// RawQuery implements [core.Request].
-func (r *Request) RawQuery() string { return r.http.URL.RawQuery }
-
 // Value implements [core.Request].
 func (r *Request) Value(key any) any {
 	if v, found := r.values[key]; found {
 		return v
 	}
-	return r.http.Context().Value(key)
+	return r.adapterRequest.Value(key)
 }
 
 // Body implements [core.Request].

@@ -86,7 +86,7 @@ var arrows = []struct {
 	{"core/internal/memtable", []string{"internal/meter"}},
 	{"core", []string{"core/internal", "internal/meter", "internal/names", "internal/requestlog"}},
 	{"keyfuncs", []string{"core", "internal/escapes", "internal/requestlog"}},
-	{"floodgatetest", []string{"core"}},
+	{"floodgatetest", []string{"core", "internal/httprequest"}},
 	{"inflight", []string{"core"}},
 	{"adapters/adaptertest", []string{"core", "inflight", "keyfuncs", "floodgatetest", "internal/hooktest", "internal/racetest", "internal/usernames"}},
 	{"adapters/internal/fibertest", []string{"core", "keyfuncs", "internal/hooktest", "internal/processtest"}},
