@@ -83,9 +83,6 @@ type interceptor struct {
 func Interceptor(c core.Checker, opts ...Option) connect.Interceptor {
 	adapter.MustChecker("connectlimit", c)
 	i := &interceptor{checker: c}
-	for _, opt := range opts {
-		adapter.MustOption("connectlimit", opt != nil)
-		opt(&i.options)
-	}
+	adapter.Apply("connectlimit", &i.options, opts)
 	return i
 }

@@ -79,10 +79,7 @@ func ExposeDecision() Option {
 func Middleware(c core.Checker, opts ...Option) echo.MiddlewareFunc {
 	adapter.MustChecker("echolimit", c)
 	m := &middleware{checker: c}
-	for _, opt := range opts {
-		adapter.MustOption("echolimit", opt != nil)
-		opt(&m.options)
-	}
+	adapter.Apply("echolimit", &m.options, opts)
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(e echo.Context) error { return m.serve(e, next) }
 	}

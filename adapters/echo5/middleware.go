@@ -84,10 +84,7 @@ func ExposeDecision() Option {
 func Middleware(c core.Checker, opts ...Option) echo.MiddlewareFunc {
 	adapter.MustChecker("echo5limit", c)
 	m := &middleware{checker: c}
-	for _, opt := range opts {
-		adapter.MustOption("echo5limit", opt != nil)
-		opt(&m.options)
-	}
+	adapter.Apply("echo5limit", &m.options, opts)
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(e *echo.Context) error { return m.serve(e, next) }
 	}

@@ -94,10 +94,7 @@ func ExposeDecision() Option {
 // Middleware panics if c or an option is nil.
 func Middleware(c core.Checker, opts ...Option) fiber.Handler {
 	m, o := major.Middleware(c), options{}
-	for _, opt := range opts {
-		adapter.MustOption("fiberlimit", opt != nil)
-		opt(&o)
-	}
+	adapter.Apply("fiberlimit", &o, opts)
 	m.Expose = o.expose
 	if o.onDenied != nil {
 		m.OnDenied = func(c fasthttprequest.Ctx, d core.Decision) error { return o.onDenied(own(c), d) }

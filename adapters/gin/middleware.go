@@ -76,10 +76,7 @@ func ExposeDecision() Option {
 func Middleware(c core.Checker, opts ...Option) gin.HandlerFunc {
 	adapter.MustChecker("ginlimit", c)
 	m := &middleware{checker: c}
-	for _, opt := range opts {
-		adapter.MustOption("ginlimit", opt != nil)
-		opt(&m.options)
-	}
+	adapter.Apply("ginlimit", &m.options, opts)
 	return m.serve
 }
 

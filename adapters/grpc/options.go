@@ -79,9 +79,6 @@ type interceptor struct {
 func newInterceptor(c core.Checker, opts []Option) *interceptor {
 	adapter.MustChecker("grpclimit", c)
 	i := &interceptor{checker: c}
-	for _, opt := range opts {
-		adapter.MustOption("grpclimit", opt != nil)
-		opt(&i.options)
-	}
+	adapter.Apply("grpclimit", &i.options, opts)
 	return i
 }

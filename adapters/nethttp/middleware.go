@@ -78,10 +78,7 @@ func ExposeDecision() Option {
 func Middleware(c core.Checker, opts ...Option) func(http.Handler) http.Handler {
 	adapter.MustChecker("httplimit", c)
 	m := &middleware{checker: c}
-	for _, opt := range opts {
-		adapter.MustOption("httplimit", opt != nil)
-		opt(&m.options)
-	}
+	adapter.Apply("httplimit", &m.options, opts)
 	return func(next http.Handler) http.Handler {
 		if next == nil {
 			panic("httplimit: Middleware: the handler is nil: pass the handler of the allowed requests")

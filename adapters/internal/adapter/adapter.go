@@ -5,9 +5,7 @@ package adapter
 
 import (
 	"fmt"
-	"log/slog"
 	"reflect"
-	"sync/atomic"
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
@@ -29,10 +27,13 @@ func MustChecker(adapter string, c core.Checker) {
 	}
 }
 
-// MustOption panics if an option of an adapter is nil.
-func MustOption(adapter string, given bool) {
-	if !given {
-		panic(fmt.Errorf("%s: an option is nil: write one such as %s.OnDenied(f), or none", adapter, adapter))
+// Apply calls the options of an adapter with what they set. It panics if one is nil.
+func Apply[O any, F ~func(*O)](adapter string, to *O, opts []F) {
+	for _, opt := range opts {
+		if opt == nil {
+			panic(fmt.Errorf("%s: an option is nil: write one such as %s.OnDenied(f), or none", adapter, adapter))
+		}
+		opt(to)
 	}
 }
 
@@ -56,18 +57,11 @@ func (e *Exposed) Last() (core.Decision, bool) {
 }
 
 // SetCost sets the actual cost in the decisions of all limiters: see
-// core.Decision.SetCost. It reports whether that concerns one of them. e may be nil. The log
-// says once in a process if no decision has an estimate to settle.
+// core.Decision.SetCost. It reports whether that concerns one of them. e may be nil.
 func (e *Exposed) SetCost(cost int64) bool {
-	said, estimated := false, false
+	said := false
 	for ; e != nil; e = e.Outer {
-		estimated = estimated || e.Decision.Estimated()
 		said = e.Decision.SetCost(cost) || said
-	}
-	if !estimated && !saidNoCost.Swap(true) {
-		slog.Warn("floodgate: SetCost has set no cost: no rule that applies to the request has a Cost, which makes the charge an estimate")
 	}
 	return said
 }
-
-var saidNoCost atomic.Bool

@@ -1,9 +1,6 @@
 package adapter
 
 import (
-	"bytes"
-	"log/slog"
-	"strings"
 	"testing"
 
 	"github.com/floodgate-go/floodgate/core"
@@ -11,28 +8,21 @@ import (
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
-func TestSetCostWithoutACostIsLoggedOnce(t *testing.T) {
-	var log bytes.Buffer
-	before := slog.Default()
-	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
-	defer slog.SetDefault(before)
-	saidNoCost.Store(false)
+// SetCost says whether it has set a cost: it does not if no rule has a Cost.
+func TestSetCost(t *testing.T) {
 	rule := core.Rule{Name: "ip", Key: keyfuncs.ClientIP(), Limits: []core.Limit{core.PerMinute(9)}}
 	plain := core.Must(core.New(core.Config{Rules: []core.Rule{rule}}))
 	rule.Cost = func(core.Request) (int64, error) { return 1, nil }
 	weighs := core.Must(core.New(core.Config{Rules: []core.Rule{rule}}))
 	r := floodgatetest.NewRequest("GET", "/")
-	if e := (&Exposed{Decision: weighs.Check(r)}); !e.SetCost(5) || log.Len() > 0 {
-		t.Errorf("with a Cost: %s", log.String())
+	var none *Exposed
+	without := &Exposed{Decision: plain.Check(r)}
+	with := &Exposed{Decision: weighs.Check(r)}
+	if none.SetCost(5) || without.SetCost(5) || !with.SetCost(5) {
+		t.Error("without a Cost, SetCost returns true, or with one, false")
 	}
-	for range 2 {
-		var none *Exposed
-		if e := (&Exposed{Decision: plain.Check(r)}); none.SetCost(5) || e.SetCost(5) {
-			t.Error("without a Cost, SetCost returns true")
-		}
-	}
-	if n := strings.Count(log.String(), "SetCost has set no cost"); n != 1 {
-		t.Errorf("%d lines: %s", n, log.String())
+	if without.Outer = with; !without.SetCost(5) {
+		t.Error("SetCost returns false, although the outer limiter has a Cost")
 	}
 }
 
