@@ -7,6 +7,7 @@ import (
 
 	"connectrpc.com/connect"
 
+	"github.com/floodgate-go/floodgate/adapters/internal/adapter"
 	"github.com/floodgate-go/floodgate/adapters/internal/rpc"
 	"github.com/floodgate-go/floodgate/core"
 )
@@ -50,7 +51,7 @@ func endOf(ctx context.Context, err error, panicked bool, header http.Header) rp
 		end.Status = http.StatusNotModified
 	case errors.As(err, &coded):
 		end.Code = rpc.Code(coded.Code())
-	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
+	case adapter.IsContextError(err):
 		end.Code = rpc.Canceled
 	default:
 		end.Code = rpc.Unknown

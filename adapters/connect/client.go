@@ -13,8 +13,8 @@ import (
 )
 
 // WrapStreamingClient implements connect.Interceptor. The program sets the header of the stream
-// after it has opened the stream, so that the stream is decided on, and waits for its turn, when
-// the first message is sent, or the stream is closed.
+// after it has opened the stream. So the checker decides, and the stream waits, when the program
+// first sends, receives, closes, or reads the header of the response.
 func (i *interceptor) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
 	return func(ctx context.Context, spec connect.Spec) connect.StreamingClientConn {
 		return &clientConn{StreamingClientConn: next(ctx, spec), by: i, ctx: ctx, call: rpc.Pending(i.checker)}

@@ -15,8 +15,9 @@ func (i *interceptor) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 	return func(ctx context.Context, req connect.AnyRequest) (resp connect.AnyResponse, err error) {
 		client := req.Spec().IsClient
 		var header http.Header // of the response
+		var outer *rpc.Call
 		if !client {
-			header = responseHeader(ctx)
+			header, outer = responseHeader(ctx), callOf(ctx)
 		} else if err := givenUp(ctx); err != nil {
 			return nil, err
 		}
@@ -29,8 +30,8 @@ func (i *interceptor) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 			}
 			return nil, err
 		}
-		set(header, rpc.Fields(&d))
-		call := rpc.Enter(i.checker, r, d, callOf(ctx))
+		set(header, d.AppendHeaders(nil))
+		call := rpc.Enter(i.checker, r, d, outer)
 		if !client {
 			ctx = context.WithValue(ctx, callKey{}, call)
 		}
@@ -65,7 +66,7 @@ func (i *interceptor) WrapStreamingHandler(next connect.StreamingHandlerFunc) co
 			return i.deny(r, &d, conn.ResponseHeader())
 		}
 		header := conn.ResponseHeader()
-		set(header, rpc.Fields(&d))
+		set(header, d.AppendHeaders(nil))
 		call := rpc.Enter(i.checker, r, d, callOf(ctx))
 		s := &handlerConn{StreamingHandlerConn: conn, by: i, request: r}
 		s.messages.Call = call

@@ -157,7 +157,7 @@ func Deny(e echo.Context, d core.Decision) error {
 // error, for the middlewares before the limiter. It does not recover a panic, so that the
 // panic keeps its stack.
 func nextAndSettle(r *request, c core.Checker, d core.Decision, next echo.HandlerFunc) (err error) {
-	watcher, response := httpresponse.NewWatcher(r.Context(), &d), r.c.Response()
+	watcher, response := httpresponse.NewWatcher(r.Context()), r.c.Response()
 	writer := response.Writer
 	response.Writer = watcher.Wrap(writer)
 	panicked := true

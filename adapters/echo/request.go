@@ -19,8 +19,8 @@ var _ core.Request = (*request)(nil)
 
 var requests = sync.Pool{New: func() any { return new(request) }}
 
-// free gives a request back. Key functions and hooks do not keep it: the request of a denial,
-// which a hook gets for its log, is not given back.
+// free gives a request back. That of a denial is not given back, because a hook may keep it
+// for its log. Nor is that of a settled request.
 func (r *request) free() {
 	r.c = nil
 	requests.Put(r)

@@ -160,13 +160,13 @@ func Deny(e *echo.Context, d core.Decision) error {
 // panic keeps its stack.
 func nextAndSettle(e *echo.Context, c core.Checker, d core.Decision, next echo.HandlerFunc) (err error) {
 	r := request{e}
-	watcher, response := httpresponse.NewWatcher(r.Context(), &d), e.Response()
+	watcher, response := httpresponse.NewWatcher(r.Context()), e.Response()
 	e.SetResponse(watcher.Wrap(response))
 	panicked := true
 	defer func() {
 		e.SetResponse(response)
 		if inner, unwrapErr := echo.UnwrapResponse(response); unwrapErr == nil && inner.Committed {
-			watcher.Missed(inner.Status)
+			watcher.Record(inner.Status)
 		}
 		c.Settle(r, d, watcher.Outcome(r.Context(), panicked, err, response.Header().Get))
 	}()
@@ -175,7 +175,7 @@ func nextAndSettle(e *echo.Context, c core.Checker, d core.Decision, next echo.H
 			app.HTTPErrorHandler(e, err)
 		} else { // a context that a test has made
 			_, status := echo.ResolveResponseStatus(response, err)
-			watcher.Missed(status)
+			watcher.Record(status)
 		}
 	}
 	panicked = false

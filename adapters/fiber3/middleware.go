@@ -6,8 +6,8 @@
 // with any rules, a login guard or a set of policies. A handler reads the decision with
 // DecisionFrom, if the Middleware has the option ExposeDecision.
 //
-// If a key is the route, mount the middleware on the routes. In app.Use and in
-// groups, Fiber's Route is the route of the middleware, such as "/".
+// If a key is the route, mount the middleware on the routes. A middleware of app.Use or of a
+// group gets no route.
 //
 // If a rule depends on the response (core.Rule.Counts and Clears, login guards) and the
 // handler returns an error, the middleware passes the error to the application's
@@ -123,6 +123,7 @@ func Middleware(c core.Checker, opts ...Option) fiber.Handler {
 // the decision of a Middleware with the option [ExposeDecision], and one whose cost
 // [SetCost] may settle. Of several, it returns the innermost: the one of the last limiter
 // that the request has passed. The bool is false if there is none, and in a stream writer.
+// DecisionFrom walks the stack: a few microseconds a call.
 func DecisionFrom(f fiber.Ctx) (core.Decision, bool) {
 	return fasthttprequest.DecisionFrom(f.RequestCtx)
 }
@@ -134,8 +135,9 @@ func DecisionFrom(f fiber.Ctx) (core.Decision, bool) {
 //
 // The last call counts. SetCost may be called concurrently, but not after the handler has
 // returned: Fiber may then have given the context to another request. A stream is sent after
-// the handlers: SetCost returns false in a stream writer, and sets no cost. The handler passes the result of [DecisionFrom] to the stream writer, which calls
-// [core.Limiter.Adjust] with it.
+// the handlers: in a stream writer SetCost returns false. Pass the writer the result of
+// [DecisionFrom], and call [core.Limiter.Adjust] there. SetCost walks the stack, as
+// DecisionFrom does.
 func SetCost(f fiber.Ctx, cost int64) bool { return fasthttprequest.SetCost(f.RequestCtx, cost) }
 
 // Deny answers a request that a handler denies because of a decision of its own, such as

@@ -2,11 +2,11 @@ package grpclimit
 
 import (
 	"context"
-	"errors"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/floodgate-go/floodgate/adapters/internal/adapter"
 	"github.com/floodgate-go/floodgate/adapters/internal/rpc"
 	"github.com/floodgate-go/floodgate/core"
 )
@@ -45,6 +45,5 @@ func codeOf(err error) (code rpc.Code, contextError bool) {
 	if s, ok := status.FromError(err); ok {
 		return rpc.Code(s.Code()), false
 	}
-	contextError = errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
-	return rpc.Code(status.FromContextError(err).Code()), contextError
+	return rpc.Code(status.FromContextError(err).Code()), adapter.IsContextError(err)
 }

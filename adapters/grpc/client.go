@@ -48,9 +48,8 @@ func UnaryClientInterceptor(c core.Checker, opts ...Option) grpc.UnaryClientInte
 }
 
 // StreamClientInterceptor is UnaryClientInterceptor for streams. A stream counts once. It waits
-// for its turn before it is opened: no message can be sent before. It ends for
-// c when gRPC says that it has finished: see [grpc.ClientConn.NewStream] for what a program has
-// to do with every stream.
+// for its turn before it is opened. For c it ends when gRPC has finished it: see
+// [grpc.ClientConn.NewStream] for what a program has to do with every stream.
 func StreamClientInterceptor(c core.Checker, opts ...Option) grpc.StreamClientInterceptor {
 	i := newInterceptor(c, opts)
 	return func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, streamer grpc.Streamer, callOpts ...grpc.CallOption) (grpc.ClientStream, error) {

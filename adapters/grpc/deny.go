@@ -94,11 +94,8 @@ func (e *DeniedError) GRPCStatus() *status.Status { return status.Convert(e.err)
 // Unwrap returns Decision.Err, which is the error of the context if the context has ended while
 // the call was waiting, and the error that [OnDenied] has returned.
 func (e *DeniedError) Unwrap() []error {
-	errs := make([]error, 0, 2)
-	for _, err := range []error{e.Decision.Err, e.err} {
-		if err != nil {
-			errs = append(errs, err)
-		}
+	if e.Decision.Err == nil {
+		return []error{e.err}
 	}
-	return errs
+	return []error{e.Decision.Err, e.err}
 }

@@ -51,9 +51,9 @@ func OnDenied(f func(ctx context.Context, method string, d core.Decision) error)
 	return func(o *options) { o.onDenied = f }
 }
 
-// PerMessage makes each message of a stream count that the client sends. The stream itself
-// counts as its first message, so that a client cannot open streams without being counted. If
-// a message is denied, the handler's Recv returns the error, and so does every Recv after it.
+// PerMessage makes each message from the client count. Opening the stream counts as the first,
+// so that a client cannot open streams without being counted. If a message is denied, the
+// handler's Recv returns the error, and so does every Recv after it.
 // The client gets this error as the end of the stream, whatever the handler returns. By
 // default, a stream counts once.
 //
@@ -62,8 +62,8 @@ func OnDenied(f func(ctx context.Context, method string, d core.Decision) error)
 // The rate limit fields of the response are those of the stream; those of a message that is
 // denied are in the trailer.
 //
-// It does not go with a limiter of package inflight: each message would release the slot of the
-// one before. Give streams two interceptors: one for their slots, and one for their messages.
+// Do not use it with package inflight: each message would release the slot of the one before.
+// Give streams two interceptors: one for their slots, and one for their messages.
 //
 // Unary calls and clients are not concerned: the option has no effect on them.
 func PerMessage() Option {

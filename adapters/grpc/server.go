@@ -26,7 +26,7 @@ func UnaryServerInterceptor(c core.Checker, opts ...Option) grpc.UnaryServerInte
 		if !d.Allowed {
 			return nil, i.deny(r, &d, set)
 		}
-		set(rpc.Fields(&d))
+		set(d.AppendHeaders(nil))
 		call := rpc.Enter(i.checker, r, d, callOf(ctx))
 		panicked := true
 		defer func() { end(call, ctx, err, panicked) }()
@@ -54,7 +54,7 @@ func StreamServerInterceptor(c core.Checker, opts ...Option) grpc.StreamServerIn
 		if !d.Allowed {
 			return i.deny(r, &d, set)
 		}
-		set(rpc.Fields(&d))
+		set(d.AppendHeaders(nil))
 		call := rpc.Enter(i.checker, r, d, callOf(ctx))
 		s := &serverStream{ServerStream: ss, ctx: context.WithValue(ctx, callKey{}, call), by: i, request: r}
 		s.counts, s.messages.Call = i.perMessage && info.IsClientStream, call

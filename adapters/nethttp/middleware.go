@@ -163,11 +163,11 @@ func Deny(w http.ResponseWriter, r *http.Request, d core.Decision) {
 // serveAndSettle runs the handler and passes the outcome of the request to the checker.
 // It does not recover a panic of the handler, so that the panic keeps its stack.
 func (h *handler) serveAndSettle(w http.ResponseWriter, r *http.Request, d *core.Decision) {
-	watcher := httpresponse.NewWatcher(r.Context(), d)
+	watcher := httpresponse.NewWatcher(r.Context())
 	panicked := true
 	defer func() {
 		o := watcher.Outcome(r.Context(), panicked, nil, w.Header().Get)
-		h.checker.Settle(httprequest.Request{HTTP: r}, watcher.Decision, o)
+		h.checker.Settle(httprequest.Request{HTTP: r}, *d, o)
 	}()
 	h.next.ServeHTTP(watcher.Wrap(w), r)
 	panicked = false

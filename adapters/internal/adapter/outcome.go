@@ -13,8 +13,8 @@ type Response struct {
 	// Status is the status that the client gets. 0 means that the handler has written
 	// none: the client then gets 200, or 500 after a panic.
 	Status int
-	// Ended reports whether the request's context had ended when the response began, or
-	// when the handler returned if no response was begun.
+	// Ended reports whether the context had ended when the response began; without a
+	// response, when the handler returned.
 	Ended    bool
 	Panicked bool
 	Header   func(name string) string
@@ -35,11 +35,10 @@ func (r Response) Outcome() core.Outcome {
 	return o
 }
 
-// Ended reports whether a handler may have written nothing because its context ended.
-// before is the request's context when the handler was called. after is the context that
-// the request has now: a middleware behind the limiter may have replaced it. Such a
-// middleware cancels its context when the handler returns, so that for after only a
-// deadline that has passed counts.
+// Ended reports whether the request's context has ended. before is the one with which the
+// handler was called, and after the one that the request has now. Of after, only a passed
+// deadline counts: a middleware that has replaced the context cancels it when the handler
+// returns.
 func Ended(before, after context.Context) bool {
 	return before.Err() != nil || errors.Is(after.Err(), context.DeadlineExceeded)
 }

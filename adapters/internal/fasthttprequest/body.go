@@ -89,10 +89,9 @@ func tooLong(limit int) error {
 	return &core.BadRequestError{Detail: fmt.Sprintf("the body is longer than %d bytes", limit)}
 }
 
-// checkRewritten returns an error if b, the request's body, may have other parts than the
-// form that handlers read. fasthttp parses a multipart form when it reads the request, and
-// writes the body anew when the body is read. In between it decodes quoted-printable
-// parts, and the decoded text may contain the boundary.
+// checkRewritten returns an error if the body b may have other parts than the form that
+// handlers read. fasthttp parses a multipart form, decodes quoted-printable parts, and writes
+// b anew from them: a decoded part may contain the boundary.
 func (r *Request) checkRewritten(b []byte) error {
 	req := &r.fast.Request
 	boundary := req.Header.MultipartFormBoundary()

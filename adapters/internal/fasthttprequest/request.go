@@ -38,8 +38,8 @@ func newRequest(m *Major, f Ctx, fast *fasthttp.RequestCtx) *Request {
 }
 
 // free gives a request back after its decision, or if the decision needs an outcome, after
-// that. The request keeps its context, which Fiber reuses too, so that a hook that keeps a
-// request does not panic.
+// that. It keeps its Fiber context, so that a hook that has kept the request does not panic.
+// Such a hook may see another request.
 func (r *Request) free() { requests.Put(r) }
 
 // Context returns the context that the application has set. In Settle, it is the one that
@@ -102,9 +102,9 @@ func (r *Request) RemoteAddr() string {
 
 // HeaderValues returns as Host what Fiber's Host and Hostname return, in lower case. If the target
 // has the absolute form, that is the target's host: a client can write any other one into the
-// header. HeaderValues leaves out the lines of trailers, which fasthttp appends to the header
-// of a chunked request. A proxy writes its line into the header, and a client can write
-// the same line into the trailer.
+// header. If the header has a line of that name, HeaderValues leaves out those of the trailer,
+// which fasthttp appends to the header of a chunked request. A proxy writes its line into the
+// header, and a client can write the same line into the trailer.
 func (r *Request) HeaderValues(name string) []string {
 	if strings.EqualFold(name, fasthttp.HeaderHost) {
 		if host := r.fast.Host(); len(host) > 0 {

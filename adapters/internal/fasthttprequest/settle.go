@@ -90,11 +90,10 @@ func inStream() bool {
 }
 
 // ended reports whether the request's context ended before a response was begun. before
-// is the user context when the handlers behind the limiter were called. Fiber sends the
-// response after the handlers: if before has ended, it has ended before the response.
-// failed is the error of the handlers. fasthttp does not tell handlers that a client has
-// closed the connection. fasthttp's own context ends when the server shuts down; the
-// client then still gets a response that a handler writes.
+// is the user context when the handlers behind the limiter were called, and failed their
+// error. Fiber sends the response after the handlers. So if before has ended, it ended
+// before the response. fasthttp does not report a closed connection. Its own context ends
+// at shutdown, and a written response is still sent.
 func (m *Major) ended(f Ctx, fast *fasthttp.RequestCtx, before context.Context, failed error) bool {
 	if before.Err() != nil {
 		return true

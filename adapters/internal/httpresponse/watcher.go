@@ -18,16 +18,10 @@ type Watcher struct {
 	status int
 	ended  bool
 	w      http.ResponseWriter
-
-	// Decision is the request's.
-	Decision core.Decision
 }
 
-// NewWatcher returns a Watcher for the response to a request with this context, and this
-// decision.
-func NewWatcher(ctx context.Context, d *core.Decision) *Watcher {
-	return &Watcher{ctx: ctx, Decision: *d}
-}
+// NewWatcher returns a Watcher for the response to a request with this context.
+func NewWatcher(ctx context.Context) *Watcher { return &Watcher{ctx: ctx} }
 
 // Outcome returns the outcome of the request after the handler has returned. after is the
 // context that the request has then. failed is the error that the handler returned, or
@@ -40,19 +34,17 @@ func (s *Watcher) Outcome(after context.Context, panicked bool, failed error, he
 	return r.Outcome()
 }
 
-func (s *Watcher) set(status int) {
+// Record records a status that a handler has written: the writer of Wrap calls it, and an
+// adapter whose handlers can write to the inner writer. The first status counts.
+func (s *Watcher) Record(status int) {
 	// A status below 200 does not end the response, except 101.
 	if s.status == 0 && (status >= 200 || status == http.StatusSwitchingProtocols) {
 		s.status, s.ended = status, s.ctx.Err() != nil
 	}
 }
 
-// Missed records a status that a handler has written past the Watcher, to a writer that
-// the Watcher's wraps. It does nothing if the Watcher has recorded a status.
-func (s *Watcher) Missed(status int) { s.set(status) }
-
 // Wrap returns a response writer that calls w and records the status. It implements
-// http.Flusher and http.Hijacker if w, or a writer that w unwraps to, does.
+// http.Flusher and http.Hijacker if w, or a writer inside w, does.
 // http.ResponseController finds everything else with Unwrap. The writer is a pointer to the
 // Watcher, and costs no allocation. Wrap is called once for a Watcher.
 func (s *Watcher) Wrap(w http.ResponseWriter) http.ResponseWriter {
@@ -95,25 +87,25 @@ func (w writer) Header() http.Header { return w.s.w.Header() }
 // WriteHeader implements http.ResponseWriter.
 func (w writer) WriteHeader(status int) {
 	w.s.w.WriteHeader(status) // panics if it is no status
-	w.s.set(status)
+	w.s.Record(status)
 }
 
 // Write implements http.ResponseWriter.
 func (w writer) Write(b []byte) (int, error) {
-	w.s.set(http.StatusOK)
+	w.s.Record(http.StatusOK)
 	return w.s.w.Write(b)
 }
 
 // WriteString implements io.StringWriter.
 func (w writer) WriteString(text string) (int, error) {
-	w.s.set(http.StatusOK)
+	w.s.Record(http.StatusOK)
 	return io.WriteString(w.s.w, text)
 }
 
 // ReadFrom implements io.ReaderFrom.
 func (w writer) ReadFrom(src io.Reader) (int64, error) {
 	if r, ok := w.s.w.(io.ReaderFrom); ok {
-		w.s.set(http.StatusOK)
+		w.s.Record(http.StatusOK)
 		return r.ReadFrom(src)
 	}
 	return io.Copy(struct{ io.Writer }{w}, src)
@@ -131,7 +123,7 @@ func (w writer) CloseNotify() <-chan bool {
 func (w writer) hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, rw, err := http.NewResponseController(w.s.w).Hijack()
 	if err == nil {
-		w.s.set(http.StatusSwitchingProtocols)
+		w.s.Record(http.StatusSwitchingProtocols)
 	}
 	return conn, rw, err
 }
@@ -143,7 +135,7 @@ func (w flushWriter) Flush() { _ = w.FlushError() }
 
 // FlushError is for http.ResponseController.
 func (w flushWriter) FlushError() error {
-	w.s.set(http.StatusOK)
+	w.s.Record(http.StatusOK)
 	return http.NewResponseController(w.s.w).Flush()
 }
 

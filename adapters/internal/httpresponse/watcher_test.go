@@ -79,7 +79,7 @@ func TestTheOutcomeHasTheFirstStatusThatWasSent(t *testing.T) {
 				}
 				ctx, cancel := context.WithCancel(t.Context())
 				s := &server{httptest.NewRecorder(), row.hijackErr}
-				watcher := httpresponse.NewWatcher(ctx, new(core.Decision))
+				watcher := httpresponse.NewWatcher(ctx)
 				var w http.ResponseWriter = s
 				switch as {
 				case "below":
@@ -117,7 +117,7 @@ func TestAnInvalidStatusIsNotRecorded(t *testing.T) {
 	}
 	for _, row := range []row{{0, r()}, {-1, r()}, {99, r()}, {1000, r()}, {1000, nothing{r()}}, {1000, server1{server2{r()}, &server{r(), nil}}}} {
 		code, writer := row.code, row.w
-		watcher := httpresponse.NewWatcher(t.Context(), new(core.Decision))
+		watcher := httpresponse.NewWatcher(t.Context())
 		w := watcher.Wrap(writer)
 		func() {
 			defer func() {
@@ -139,7 +139,7 @@ func TestAnInvalidStatusIsNotRecorded(t *testing.T) {
 
 // It does so if the handler has written nothing.
 func TestAContextErrorOfTheHandlerCountsAsCanceled(t *testing.T) {
-	watcher := httpresponse.NewWatcher(t.Context(), new(core.Decision))
+	watcher := httpresponse.NewWatcher(t.Context())
 	for err, canceled := range map[error]bool{context.Canceled: true, context.DeadlineExceeded: true, io.EOF: false, nil: false} {
 		if o := watcher.Outcome(t.Context(), false, err, nil); o.Canceled != canceled {
 			t.Errorf("%v: the limiter learns %+v", err, o)
@@ -150,7 +150,7 @@ func TestAContextErrorOfTheHandlerCountsAsCanceled(t *testing.T) {
 // A client that leaves after the response began has seen the status.
 func TestAClientThatLeavesAfterTheStatusIsNotCanceled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	watcher := httpresponse.NewWatcher(ctx, new(core.Decision))
+	watcher := httpresponse.NewWatcher(ctx)
 	w := watcher.Wrap(httptest.NewRecorder())
 	w.WriteHeader(http.StatusEarlyHints)
 	w.WriteHeader(http.StatusUnauthorized)
@@ -211,7 +211,7 @@ func TestTheWatchersWriterFlushesAndHijacksIfTheOtherDoes(t *testing.T) {
 		"both, below":    {bare{&server{r, nil}}, true, true},
 	} {
 		var w http.ResponseWriter
-		watcher := httpresponse.NewWatcher(t.Context(), new(core.Decision))
+		watcher := httpresponse.NewWatcher(t.Context())
 		if n := testing.AllocsPerRun(100, func() { w = watcher.Wrap(row.w) }); n != 0 {
 			t.Errorf("%s: the writer costs %v allocations", name, n)
 		}
@@ -284,7 +284,7 @@ func TestTheWatchersWritersPassEveryCallOn(t *testing.T) {
 			},
 		} {
 			r := httptest.NewRecorder()
-			watcher := httpresponse.NewWatcher(t.Context(), new(core.Decision))
+			watcher := httpresponse.NewWatcher(t.Context())
 			w := watcher.Wrap(make(r))
 			if name != "HTTP/1" && (method == "Hijack" || name == "nothing" && unknown[method]) {
 				continue

@@ -11,8 +11,8 @@ import (
 )
 
 // Call is the way of a call through one limiter. An adapter stores it in the context that
-// the handler gets. All methods may be called concurrently, and on a nil *Call if they
-// only read.
+// the handler gets. All methods may be called concurrently. Last and SetCost may be called
+// on nil.
 type Call struct {
 	checker core.Checker
 	outer   *Call // of the limiter before, or nil
@@ -37,9 +37,8 @@ func Enter(by core.Checker, r core.Request, d core.Decision, outer *Call) *Call 
 // Pending returns a call on which the checker will decide later: see Next.
 func Pending(by core.Checker) *Call { return &Call{checker: by} }
 
-// Next puts the decision on the next message in the place of the decision before. The
-// checker has allowed the message. If the call has ended meanwhile, Next settles the
-// decision as the call's.
+// Next makes d, which has allowed r, the decision of the call. If the call has ended
+// meanwhile, Next settles d at once.
 func (c *Call) Next(r core.Request, d core.Decision) {
 	if !d.NeedsOutcome() {
 		r = nil

@@ -41,7 +41,7 @@ const maxMessage = 1 << 10
 // NewDenial returns the denial of a call. denial is the response that the checker's
 // Deny has returned.
 func NewDenial(d *core.Decision, denial core.Denial) Denial {
-	r := Denial{Code: codeOf(d.Reason, denial.Status), Fields: Fields(d)}
+	r := Denial{Code: codeOf(d.Reason, denial.Status), Fields: d.AppendHeaders(nil)}
 	r.Message = message(denial.Body, r.Code)
 	r.Fields = append(r.Fields, allowedIn(denial.Header)...)
 	if code, message := GivenUp(d.Err); code != OK && (d.Reason == core.ReasonOverLimit || d.Reason == core.ReasonCanceled) {
@@ -65,8 +65,8 @@ func NewDenial(d *core.Decision, denial core.Denial) Denial {
 	return r
 }
 
-// GivenUp returns the code and the message for a call whose context has ended with err before
-// the call was allowed. The code is OK if err is not the error of a context.
+// GivenUp returns the code and the message for a call whose context ended with err before the
+// call was allowed. The code is OK if err is not the error of a context.
 func GivenUp(err error) (code Code, message string) {
 	switch {
 	case errors.Is(err, context.Canceled):

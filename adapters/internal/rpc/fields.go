@@ -7,9 +7,6 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// Fields returns the header lines of a decision.
-func Fields(d *core.Decision) []core.Header { return d.AppendHeaders(nil) }
-
 // The names that belong to the transport and to the protocols, and the beginnings of such
 // names. A hook that was written for HTTP may set one of them.
 var (
