@@ -20,12 +20,12 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	"reflect"
 	"strings"
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/internal/httprequest"
+	"github.com/floodgate-go/floodgate/internal/nilcheck"
 )
 
 // Config configures a [Transport].
@@ -51,7 +51,7 @@ type Config struct {
 // New returns a Transport. It returns an error that wraps [core.ErrConfig] if the Limiter is nil,
 // a duration is out of its range, or MaxHold is set without MaxPause.
 func New(c Config) (*Transport, error) {
-	if v := reflect.ValueOf(c.Limiter); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+	if nilcheck.IsNil(c.Limiter) {
 		return nil, fmt.Errorf("%w: httpclient: Limiter: nil: pass one, such as the limiter that core.New returns", core.ErrConfig)
 	}
 	if min(c.MaxPause, c.MaxHold) < 0 || max(c.MaxPause, c.MaxHold) > core.MaxWindow || c.MaxHold > 0 && c.MaxPause == 0 {

@@ -3,12 +3,12 @@ package live
 import (
 	"context"
 	"net/http"
-	"reflect"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/nilcheck"
 )
 
 // Page is the page: an [http.Handler], and a [core.Observer] of the limiters that it
@@ -107,7 +107,7 @@ func (p *Page) Manage(limiters ...*core.Limiter) {
 // ManageLogin lets the page forget the failures of a login: of a *login.Guard, for
 // instance. name is the name on the page. ManageLogin panics if l is nil.
 func (p *Page) ManageLogin(name string, l Login) {
-	if v := reflect.ValueOf(l); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+	if nilcheck.IsNil(l) {
 		panic("live: ManageLogin: the login is nil: pass one that is not, such as the guard that login.NewGuard returns")
 	}
 	p.mu.Lock()

@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/nilcheck"
 	"github.com/floodgate-go/floodgate/internal/usernames"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 	"github.com/floodgate-go/floodgate/stores/resilient"
@@ -183,9 +183,11 @@ func (c *Config) check() error {
 		bad("Resilience.OnFailure", c.Resilience.OnFailure, "must be resilient.Local or resilient.FailClosed: a guard counts every attempt that it allows")
 	}
 	store := fmt.Sprintf("%T", c.Store)
-	if v := reflect.ValueOf(c.Store); v.Kind() == reflect.Pointer && v.IsNil() {
+	switch {
+	case c.Store == nil:
+	case nilcheck.IsNil(c.Store):
 		bad("Store", store, "is nil")
-	} else if c.Store != nil {
+	default:
 		g := c.Store.Guarantees()
 		if g.OnFailure == core.FailOpen {
 			bad("Store", store, "may allow attempts without counting them while its server does not answer (core.Guarantees.OnFailure is FailOpen): use a store that decides locally or fails closed")

@@ -3,9 +3,9 @@ package policy
 import (
 	"fmt"
 	"log/slog"
-	"reflect"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/nilcheck"
 )
 
 // Option is an option of [Load], [Parse] and [Watch].
@@ -32,7 +32,7 @@ func newOptions(opts []Option) (*options, error) {
 		}
 		option(o)
 	}
-	if v := reflect.ValueOf(o.store); v.Kind() == reflect.Pointer && v.IsNil() {
+	if o.store != nil && nilcheck.IsNil(o.store) {
 		return nil, fmt.Errorf("%w: policy: WithStore: the %T is nil", core.ErrConfig, o.store)
 	}
 	return o, nil

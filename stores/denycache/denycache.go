@@ -28,13 +28,13 @@ import (
 	"context"
 	"fmt"
 	"hash/maphash"
-	"reflect"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/internal/meter"
+	"github.com/floodgate-go/floodgate/internal/nilcheck"
 )
 
 // DefaultLongest is Config.Longest if it is 0.
@@ -66,8 +66,8 @@ func New(store core.Store, c Config) (*Store, error) {
 	if c.Longest == 0 {
 		c.Longest = DefaultLongest
 	}
-	switch v := reflect.ValueOf(store); {
-	case !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil():
+	switch {
+	case nilcheck.IsNil(store):
 		return nil, fmt.Errorf("%w: Store: %T: is nil: must be a store", core.ErrConfig, store)
 	case c.Longest < time.Millisecond:
 		return nil, fmt.Errorf("%w: Longest: %v: must be 1ms or more, or 0 for %v", core.ErrConfig, c.Longest, DefaultLongest)

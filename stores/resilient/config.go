@@ -4,10 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"reflect"
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/nilcheck"
 )
 
 // Mode is how requests are decided while the store does not answer.
@@ -96,7 +96,7 @@ func (c Config) check(store core.Store) error {
 	bad := func(field string, value any, why string) {
 		errs = append(errs, fmt.Errorf("%w: %s: %v: %s", core.ErrConfig, field, value, why))
 	}
-	if v := reflect.ValueOf(store); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+	if nilcheck.IsNil(store) {
 		bad("Store", fmt.Sprintf("%T", store), "is nil: must be a store")
 	}
 	if c.OnFailure > FailClosed {

@@ -15,13 +15,13 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"reflect"
 	"sync"
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/internal/meter"
 	"github.com/floodgate-go/floodgate/internal/names"
+	"github.com/floodgate-go/floodgate/internal/nilcheck"
 )
 
 // Swapper keeps values under names, and replaces a value only if no other writer has replaced it in
@@ -90,7 +90,7 @@ type Store struct {
 
 // New returns a store that counts in s. The error wraps [core.ErrConfig].
 func New(s Swapper, c Config) (*Store, error) {
-	if v := reflect.ValueOf(s); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+	if nilcheck.IsNil(s) {
 		return nil, fmt.Errorf("%w: Swapper: %T: is nil: must be a Swapper", core.ErrConfig, s)
 	}
 	if c.Attempts < 0 {

@@ -5,10 +5,10 @@ package adapter
 
 import (
 	"fmt"
-	"reflect"
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/nilcheck"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
@@ -22,7 +22,7 @@ func PerIP(quota int64, window time.Duration, opts []keyfuncs.ClientIPOption) *c
 
 // MustChecker panics if the checker that an adapter is given is nil or a nil pointer.
 func MustChecker(adapter string, c core.Checker) {
-	if v := reflect.ValueOf(c); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+	if nilcheck.IsNil(c) {
 		panic(fmt.Errorf("%s: the checker is nil (%T): pass one that is not, such as the limiter that core.New returns", adapter, c))
 	}
 }
