@@ -24,11 +24,11 @@ import (
 	redisstore "github.com/floodgate-go/floodgate/stores/redis"
 )
 
-// dialOnce returns a dialer that connects once. Then it waits for the end, whatever its context does.
-func dialOnce(end <-chan struct{}) func(context.Context, string, string) (net.Conn, error) {
-	var dialed atomic.Bool
+// dialUntil returns a dialer that connects until stuck is true. Then it waits for the end, whatever
+// its context does.
+func dialUntil(stuck *atomic.Bool, end <-chan struct{}) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
-		if dialed.Swap(true) {
+		if stuck.Load() {
 			<-end
 			return nil, errRefused
 		}
@@ -49,6 +49,7 @@ func TestTheDeadlineEndsALoneDecision(t *testing.T) {
 	defer silent.Close() //nolint:errcheck // the test is over
 	end := make(chan struct{})
 	defer close(end)
+	var stuck atomic.Bool
 	warm := func(t *testing.T, b core.Counters) { // the last decision is made on its caller's goroutine
 		for range 3 {
 			processtest.WaitFor(t, "a decision", func() bool { return storetest.Do(t.Context(), b, core.OpPeek, one("k", 1, 1)) == nil })
@@ -70,8 +71,12 @@ func TestTheDeadlineEndsALoneDecision(t *testing.T) {
 			<-end
 			return nil, errRefused
 		}}},
-		"the second connection's dialer": {options: redis.Options{Addr: server.Addr, PoolSize: 2, Dialer: dialOnce(end)}, prepare: occupy},
-		"a full pool":                    {options: redis.Options{Addr: server.Addr, PoolSize: 1, PoolTimeout: time.Hour}, prepare: occupy},
+		"the second connection's dialer": {options: redis.Options{Addr: server.Addr, PoolSize: 2, Dialer: dialUntil(&stuck, end)}, prepare: func(t *testing.T, client *redis.Client, b core.Counters) {
+			warm(t, b) // a slow machine may need several connections for it
+			stuck.Store(true)
+			occupy(t, client, b)
+		}},
+		"a full pool": {options: redis.Options{Addr: server.Addr, PoolSize: 1, PoolTimeout: time.Hour}, prepare: occupy},
 		"a reply that does not come": {options: redis.Options{Addr: proxy.Addr}, sent: true, charged: 1, prepare: func(t *testing.T, _ *redis.Client, b core.Counters) {
 			warm(t, b)
 			proxy.Fail(faultproxy.Swallow, -1)
