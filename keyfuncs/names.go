@@ -287,6 +287,7 @@ const (
 	faultInQuery    fault = "must not be in the URL's query"
 	faultUnreadable fault = "cannot be read"
 	faultEscape     fault = "is not escaped correctly"
+	faultBody       fault = "cannot be read: send a form or JSON, not compressed, of at most 64 KiB"
 	faultMany       fault = "cannot be read: there are too many fields"
 	faultSpelling   fault = "is given with another spelling of its name"
 	faultDiffers    fault = "is given twice with different values"

@@ -83,6 +83,8 @@ func (f *postField) key(dst []byte, r core.Request) ([]byte, error) {
 		value, err = f.normalized(value)
 	}
 	switch {
+	case errors.Is(err, faultUnreadable):
+		return dst, badRequest("field", f.name, faultBody)
 	case err != nil:
 		return dst, badRequest("field", f.name, err)
 	case value == "" && f.require:

@@ -311,7 +311,7 @@ func ExampleStrict() {
 	show(keyfuncs.PostField("username", keyfuncs.Strict()), xml)
 	// Output:
 	// "" <nil>
-	// "" floodgate: bad request: the field "username" cannot be read
+	// "" floodgate: bad request: the field "username" cannot be read: send a form or JSON, not compressed, of at most 64 KiB
 }
 
 func ExampleFormsOnly() {
