@@ -128,7 +128,7 @@ func read(body io.Reader) (o order, err error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&o); err != nil {
-		return o, deny(http.StatusBadRequest, "the order is not valid JSON: %v", err)
+		return o, deny(http.StatusBadRequest, "the order cannot be read: %v", err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return o, deny(http.StatusBadRequest, "something follows the order")

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -12,7 +13,6 @@ import (
 	"github.com/floodgate-go/floodgate/policy/internal/expression"
 	"github.com/floodgate-go/floodgate/policy/internal/file"
 	"github.com/floodgate-go/floodgate/policy/internal/paths"
-	"github.com/floodgate-go/floodgate/policy/internal/words"
 )
 
 // enforcedFile is a file whose policies are rules of a limiter. Those with dry-run are
@@ -341,10 +341,8 @@ func (p *enforcedPolicy) identify(dst []byte, r core.Request) ([]byte, error) {
 	case file.Skip:
 		return dst, core.SkipRule
 	case file.Reject:
-		if lacks := p.Key.Lacks(); lacks != "" {
-			return dst, &core.BadRequestError{Detail: lacks}
-		}
-		return dst, fmt.Errorf("%w: there is no %s", core.ErrBadRequest, words.Shorten(p.Key.String()))
+		lacks := cmp.Or(p.Key.Lacks(), fmt.Sprintf("the policy %q finds no key in the request", p.Name))
+		return dst, &core.BadRequestError{Detail: lacks}
 	default:
 		return dst, nil
 	}
