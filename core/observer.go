@@ -19,9 +19,9 @@ type Observer interface {
 // The limiter calls them concurrently, while a request waits and no lock is held: leave slow work
 // to another goroutine. If a function panics, the request panics.
 type ObserverFuncs struct {
-	// Decided is called for each decision, except those of Peek and Grant. ctx is the request's context, which
-	// may have ended. rule is the index of the deciding rule in the rules of Observe, and limit
-	// that of the limit in the rule: -1 and 0 if no limit applied.
+	// Decided is called for each decision, except those of Peek and Grant. ctx is the request's
+	// context, which may have ended. rule is the index of the deciding rule in the rules of
+	// Observe, and limit that of the limit in the rule: -1 and 0 if no limit applied.
 	Decided func(ctx context.Context, d Decision, rule, limit int)
 	// Stored is called after each operation of a store, such as "take": see [Op]. Not called for a
 	// [Memory], nor if the client left before the answer.

@@ -42,10 +42,10 @@ func OnDenied(f func(ctx context.Context, spec connect.Spec, d core.Decision) er
 	return func(o *options) { o.onDenied = f }
 }
 
-// PerMessage makes each message from the client count. Opening the stream counts as the first,
-// so that a client cannot open streams without being counted. If a message is denied, the
-// handler's Receive returns the error, and so does every Receive after it. The client gets this error as the end of the stream, whatever the handler returns. By
-// default, a stream counts once.
+// PerMessage makes each message from the client count. Opening the stream counts as the first, so
+// that a client cannot open streams without being counted. If a message is denied, the handler's
+// Receive returns the error, and so does every Receive after it. The client gets this error as the
+// end of the stream, whatever the handler returns. By default, a stream counts once.
 //
 // The outcome of a message is OK when the next one arrives. That of the last one is the outcome
 // of the stream. DecisionFrom and SetCost concern the message that the handler received last.

@@ -62,12 +62,11 @@ type operatedResult struct {
 	RetryAfterUS int64 `json:"retry_after_us"` // -1: never
 }
 
-// Operations replays sequences of takes, with quotas of their own too, peeks, charges, refunds and resets,
-// with all their results: those in the folder that the environment variable
-// FLOODGATE_OPERATIONS names (files *.json and *.json.gz), or else those that
-// the package holds. A file named in_flight is left out: those operations are not of a store.
-// A store may refuse windows of the calendar that it cannot keep, with an error that wraps
-// [core.ErrConfig].
+// Operations replays sequences of takes, with quotas of their own too, peeks, charges, refunds and
+// resets, with all their results: those in the folder that the environment variable
+// FLOODGATE_OPERATIONS names (files *.json and *.json.gz), or else those that the package holds. A
+// file named in_flight is left out: those operations are not of a store. A store may reject windows
+// of the calendar that it cannot keep, with an error that wraps [core.ErrConfig].
 func Operations(t *testing.T, newStore Factory) {
 	var folder fs.FS = recordedOperations
 	dir := "testdata/operations"

@@ -168,8 +168,8 @@ func (c *counters) tickets(tickets []ticket, b *core.Batch) ([]ticket, bool) {
 	return tickets, true
 }
 
-// settle ends the tickets of an operation, and reports what follows. A failure of keys on several servers
-// counts against the one that the error names, else against all.
+// settle ends the tickets of an operation, and reports what follows. A failure of keys on several
+// servers counts against the one that the error names, else against all.
 func (c *counters) settle(tickets []ticket, o outcome, err error) {
 	named := -1
 	if err != nil {

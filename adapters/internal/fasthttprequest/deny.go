@@ -58,7 +58,8 @@ func deny(fast *fasthttp.RequestCtx, denial core.Denial) {
 	fast.Response.SetBody(denial.Body) // fasthttp sends none for HEAD, 204 and 304
 }
 
-// setDenialHeader sets the header lines of a denial. If a handler writes the body, the Content-Type is left out.
+// setDenialHeader sets the header lines of a denial. If a handler writes the body, the Content-Type
+// is left out.
 func setDenialHeader(fast *fasthttp.RequestCtx, denial core.Denial, handler bool) {
 	header := &fast.Response.Header
 	if fast.Request.IsBodyStream() {

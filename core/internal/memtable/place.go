@@ -186,7 +186,8 @@ func (b *Binding) Take(rule int, key []byte, now, cost int64, peek bool, r *mete
 }
 
 // Report fills in the waits of r, on which Limit's meter has decided, and before that, if charge is
-// true, charges cost, whether the limit allows it or not. If the key is not in the table, a temporary state is charged.
+// true, charges cost, whether the limit allows it or not. If the key is not in the table, a
+// temporary state is charged.
 func (p *Place) Report(limit int, quota, now, cost int64, charge bool, r *meter.Result) {
 	m, w := p.Limit(limit, quota)
 	if charge {

@@ -58,8 +58,8 @@ func (p *Policy) DenyRule() string { return p.Name + ".deny-list" }
 // TierRule returns the name of the rule that has the limits of a tier.
 func (p *Policy) TierRule(tier string) string { return p.Name + "-" + tier }
 
-// distinct notes rules of the limiter that would have the same name. Each policy is a rule, and so is each of its tiers, and its lists only and
-// deny are one.
+// distinct notes rules of the limiter that would have the same name. Each policy is a rule, and so
+// is each of its tiers, and its lists only and deny are one.
 func (r *reader) distinct(policies []*Policy) {
 	taken := map[string]value{}
 	take := func(name string, at value, hint string) {
