@@ -24,7 +24,7 @@
 //
 // So keyfuncs.ClientIP, with Behind, limits clients, keyfuncs.Header reads the header, and
 // keyfuncs.Route limits each procedure by itself. A header whose name ends in -bin is decoded. A key
-// function for a field of the request message calls Message. keyfuncs.PostField refuses calls with
+// function for a field of the request message calls Message. keyfuncs.PostField denies calls with
 // InvalidArgument, and the limiter's log has one line about it.
 //
 // # What a denied client gets

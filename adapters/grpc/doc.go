@@ -23,7 +23,7 @@
 // keyfuncs.Route limits each method by itself. Metadata whose name ends in -bin is decoded. A call
 // that the server passes to its UnknownServiceHandler has no Route, because the client makes up the
 // method's name. A key function for a field of the request message calls Message.
-// keyfuncs.PostField refuses calls with InvalidArgument, and the limiter's log has one line about
+// keyfuncs.PostField denies calls with InvalidArgument, and the limiter's log has one line about
 // it.
 //
 // # What a denied client gets

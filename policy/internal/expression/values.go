@@ -101,8 +101,8 @@ func strictJSON(path []string) core.KeyFunc {
 
 // notJSON is the key function of a body whose type is not JSON: it has no value. A
 // handler may decode JSON without looking at the type, so a body that begins as an
-// object is refused. A remote procedure call has no body: key, the key function of JSON
-// bodies, refuses it.
+// object is a bad request. A remote procedure call has no body: key, the key function of JSON
+// bodies, denies it.
 func notJSON(name string, key core.KeyFunc) core.KeyFunc {
 	const most = 64 // of white space
 	return func(dst []byte, r core.Request) ([]byte, error) {
