@@ -69,6 +69,9 @@ func (r reply) fill(verb byte, items []item) error {
 		if verb == verbGrant {
 			cost = 0
 		}
+		if max(now, -now) > maxTime || blocked < 0 || max(blocked, blocked-now) > maxTime {
+			return damaged(fmt.Errorf("at %d, blocked until %d", now, blocked))
+		}
 		of.At = now
 		for j := range of.Results {
 			m, unlimited := it.rule.meterOf(of, j)
@@ -93,8 +96,8 @@ func (r reply) fill(verb byte, items []item) error {
 				return damaged(fmt.Errorf("at %d: %+v", now, *result))
 			}
 		}
-		if blocked < 0 || max(blocked, of.At) > maxTime || of.At < -maxTime {
-			return damaged(fmt.Errorf("time %d, blocked until %d", of.At, blocked))
+		if of.At > maxTime {
+			return damaged(fmt.Errorf("time %d", of.At))
 		}
 	}
 	return nil

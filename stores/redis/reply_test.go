@@ -145,6 +145,7 @@ func FuzzRedisReply(f *testing.F) {
 	f.Add(headOf(7, bitUnreadable|bitDenied, now)+log, 1, -1)
 	f.Add(head(7), 0, -1)
 	f.Add("", 2, 1)
+	f.Add("\a\x00\x00\x00\x00\x00\x00\x00\x04\x15\r\xbeHYD\x05\xff\xff\xf1\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x02\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x15\r\xbeHYD\x06", 1, -1) // blocked for longer than a time.Duration can say
 	f.Fuzz(func(t *testing.T, text string, limits, more int) {
 		limits = min(max(limits, 0), 8)
 		of := []int{limits}
