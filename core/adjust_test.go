@@ -65,7 +65,7 @@ func TestWhatAdjustLeavesAlone(t *testing.T) {
 	l := newLimiter(t, config, nil)
 	k := core.Hit{Rule: "r", Key: "k"}
 	d, _ := l.Take(t.Context(), 2, k)
-	if err := l.Adjust(t.Context(), d, -1); !errors.Is(err, core.ErrNegativeCost) {
+	if err := l.Adjust(t.Context(), d, -1); !errors.Is(err, core.ErrConfig) {
 		t.Errorf("a negative cost: %v", err)
 	}
 	denied, _ := l.Take(t.Context(), 5, k)

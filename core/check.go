@@ -273,7 +273,7 @@ func (c *session) askQuotas(r Request, rule *compiledRule) ([]int64, answer) {
 
 func checkedCost(cost int64, err error) (int64, error) {
 	if err == nil && cost < 0 {
-		err = fmt.Errorf("%d: %w", cost, ErrNegativeCost)
+		err = fmt.Errorf("%w: cost %d: must be 0 or more", ErrConfig, cost)
 	}
 	return cost, err
 }

@@ -80,8 +80,8 @@ type Config struct {
 	// them. See [Decision].DryRun.
 	DryRun bool
 	// MaxWait is how long Check lets a denied request wait for its turn: 0 (not at all), or
-	// MinWindow to MaxWindow. [Limiter.Wait] describes the order. A client that leaves is charged
-	// nothing. A DryRun never waits. A server's Shutdown waits for waiting requests.
+	// MinWindow to MaxWindow. [Limiter.Wait] describes the order. A DryRun never waits. A server's
+	// Shutdown waits for waiting requests.
 	MaxWait time.Duration
 	// MaxWaiters is the most requests in this process that wait for one key of a rule: 1 to
 	// 1,000,000. At most 100 times as many wait for all keys together. More are denied at once. 0

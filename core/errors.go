@@ -12,14 +12,12 @@ var (
 	// is 400, or 429 if another key is over a limit. See [BadRequestError].
 	ErrBadRequest = errors.New("floodgate: bad request")
 
-	// ErrConfig is wrapped by every error about a configuration.
+	// ErrConfig is wrapped by every error about a configuration, or about an argument that is out
+	// of range, such as a negative cost.
 	ErrConfig = errors.New("floodgate: configuration")
 
 	// ErrUnknownRule is the error for a [Hit] whose rule the limiter does not have.
 	ErrUnknownRule = errors.New("floodgate: unknown rule")
-
-	// ErrNegativeCost is the error for a cost below zero.
-	ErrNegativeCost = errors.New("floodgate: negative cost")
 
 	// ErrWaitTooLong is the error of [Limiter.Wait] if the wait would not end before the context.
 	ErrWaitTooLong = errors.New("floodgate: the wait is too long")

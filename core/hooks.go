@@ -4,8 +4,8 @@ package core
 // replace what differs.
 //
 // Hooks may be called concurrently. The limiter holds no lock while a hook runs. It does not
-// recover a hook's panic. KeyExtra and Cost are called twice for a request if one of them or a
-// function of a rule reads its body. Their errors mean what those of a [KeyFunc] mean.
+// recover a hook's panic. KeyExtra and Cost may be called twice for a request: see
+// [Limiter.Check]. Their errors mean what those of a [KeyFunc] mean.
 type Hooks interface {
 	// ShouldLimit runs first. If it returns false, the request is neither limited nor counted.
 	ShouldLimit(r Request) bool

@@ -41,7 +41,7 @@ func TestHooks(t *testing.T) {
 			t.Error(d)
 		}
 		cost = -1
-		if d := l.Check(&request{}); d.Reason != core.ReasonFailed || !errors.Is(d.Err, core.ErrNegativeCost) {
+		if d := l.Check(&request{}); d.Reason != core.ReasonFailed || !errors.Is(d.Err, core.ErrConfig) {
 			t.Error(d)
 		}
 	})

@@ -133,7 +133,7 @@ func (l Limit) Capacity() int64 {
 }
 
 // Validate reports everything that is wrong with the limit. The error wraps [ErrConfig] and names
-// each field and its value. New calls Validate.
+// each field and its value.
 func (l Limit) Validate() error {
 	var errs []error
 	bad := func(field string, value any, why string) {

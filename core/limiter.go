@@ -171,9 +171,9 @@ type Hit struct {
 // named twice is charged once. A cost of 0 changes nothing. Without hits, the decision is Allowed
 // with ReasonNoRule.
 //
-// The error is nil if the store decided, even if it denied. Otherwise it wraps ErrUnknownRule,
-// ErrNegativeCost, or ErrConfig for invalid Quotas, or it is the store's. The decision then has
-// ReasonFailed, or ReasonCanceled if ctx was canceled, and is not Allowed.
+// The error is nil if the store decided, even if it denied. Otherwise it wraps ErrUnknownRule or
+// ErrConfig, or it is the store's. The decision then has ReasonFailed, or ReasonCanceled if ctx was
+// canceled, and is not Allowed.
 //
 // Hits stay charged if ctx ends before the store answers.
 func (l *Limiter) Take(ctx context.Context, cost int64, hits ...Hit) (d Decision, err error) {
@@ -224,8 +224,7 @@ func (l *Limiter) Allow(ctx context.Context, hits ...Hit) bool {
 	return d.Allowed
 }
 
-// Peek returns the decision that Take would make, without a charge. Observers do not see
-// it.
+// Peek returns the decision that Take would make, without a charge.
 func (l *Limiter) Peek(ctx context.Context, cost int64, hits ...Hit) (d Decision, err error) {
 	return l.look(ctx, OpPeek, cost, cost, hits)
 }
@@ -259,10 +258,10 @@ func (l *Limiter) look(ctx context.Context, op Op, n, cost int64, hits []Hit) (d
 // Grant gives n hits back, 1 to MaxQuota, to every counter named: see [OpGrant]. A key never has
 // more left than its quota or burst, and a blocked key stays blocked.
 //
-// The decision is that of a Peek with cost 0 afterwards. Observers do not see it. The error wraps
-// ErrConfig if n is out of range or a rule has a limit with a [Lockout], ErrUnknownRule,
-// [ErrUnsupported] or [ErrDegraded], or it is the store's: then the hits may have been granted,
-// unless it wraps [ErrNotCharged]. The end of ctx does not stop a grant.
+// The decision is that of a Peek with cost 0 afterwards. The error wraps ErrConfig if n is out of
+// range or a rule has a limit with a [Lockout], ErrUnknownRule, [ErrUnsupported] or [ErrDegraded],
+// or it is the store's: then the hits may have been granted, unless it wraps [ErrNotCharged]. The
+// end of ctx does not stop a grant.
 func (l *Limiter) Grant(ctx context.Context, n int64, hits ...Hit) (d Decision, err error) {
 	if n < 1 || n > MaxQuota {
 		err = fmt.Errorf("%w: limiter %q: granting %d hits: must be from 1 to %d", ErrConfig, l.Name(), n, int64(MaxQuota))

@@ -75,7 +75,7 @@ func TestOddCosts(t *testing.T) {
 			t.Errorf("cost %d: RetryAfter %v", row.cost, d.RetryAfter)
 		}
 	}
-	if _, err := l.Take(ctx, -1, k); !errors.Is(err, core.ErrNegativeCost) {
+	if _, err := l.Take(ctx, -1, k); !errors.Is(err, core.ErrConfig) {
 		t.Errorf("cost -1: %v", err)
 	}
 }

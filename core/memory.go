@@ -39,16 +39,15 @@ type MemoryConfig struct {
 //
 // # When it is full
 //
-// At MaxKeys, a new key evicts another one of its shard. A rule's share is MaxKeys divided by the
-// number of rules that hold keys. A new key of a rule at its share evicts a key of that rule; any
-// other, one of the largest rule above its share. So a flood of keys on one rule evicts no key of a
-// rule below its share, as long as fewer than some 50 rules hold keys.
+// At MaxKeys, a new key evicts another one. A rule's share is MaxKeys divided by the number of
+// rules that hold keys. A new key of a rule at its share evicts a key of that rule; any other, one
+// of the largest rule above its share. So a flood of keys on one rule evicts no key of a rule below
+// its share, as long as fewer than some 50 rules hold keys.
 //
 // Of up to eight keys examined, an expired one goes first, then the one that has used the smallest
-// part of its limits. A denied key goes only if every key of its rule in the shard is denied: the
-// one that recovers soonest. A take evicts no key that it decides on. So a client can end its own
-// denial with made-up keys only if it uses up the limits of about as many keys as the rule's share:
-// with the default MaxKeys, three rules and a quota of 5, more than 1.6 million hits.
+// part of its limits. A denied key goes only if every key of its rule in its shard is denied. So a
+// client can end its own denial with made-up keys only if it uses up the limits of about as many
+// keys as the rule's share.
 type Memory struct {
 	now    func() int64
 	tables *memtable.Tables

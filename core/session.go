@@ -102,7 +102,7 @@ func openKey(joined string) (key, extra string) {
 func (c *session) addHits(cost int64, hits []Hit) error {
 	c.cost = cost
 	if cost < 0 {
-		return fmt.Errorf("limiter %q: cost %d: %w", c.snap.name, cost, ErrNegativeCost)
+		return fmt.Errorf("%w: limiter %q: cost %d: must be 0 or more", ErrConfig, c.snap.name, cost)
 	}
 	for i := range hits {
 		h := &hits[i]

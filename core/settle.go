@@ -46,12 +46,12 @@ func (d Decision) Estimated() bool { return d.rest != nil && d.rest.estimate }
 // rules with a [Rule.Cost]. Before Settle it acts as [Decision.SetCost]. After Settle it acts at
 // once, unless Settle has changed the charge. A stream that outlives its handler calls Adjust.
 //
-// The error wraps ErrNegativeCost, or it is the store's. If it wraps [ErrNotCharged], Adjust
-// may be called again. Otherwise the difference may have been charged or refunded. The end of
-// ctx does not stop the adjustment.
+// The error wraps [ErrConfig] if cost is negative, or it is the store's. If it wraps
+// [ErrNotCharged], Adjust may be called again. Otherwise the difference may have been charged or
+// refunded. The end of ctx does not stop the adjustment.
 func (l *Limiter) Adjust(ctx context.Context, d Decision, cost int64) error {
 	if cost < 0 {
-		return fmt.Errorf("limiter %q: cost %d: %w", l.Name(), cost, ErrNegativeCost)
+		return fmt.Errorf("%w: limiter %q: cost %d: must be 0 or more", ErrConfig, l.Name(), cost)
 	}
 	if d.ended == nil {
 		return nil

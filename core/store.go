@@ -65,10 +65,8 @@ const (
 	// inputs. Hits that have left their window are not given back. No count falls below zero.
 	OpRefund
 	// OpGrant gives each key Cost hits back, 1 to MaxQuota, or all that count now if they are
-	// fewer: those above the quota first, then the newest. A SlidingWindow gives back hits of the
-	// current window, then of the previous one until its weighted count has fallen by the rest.
-	// Limits with a Lockout or a quota of 0 and blocks do not change. The results are those of an
-	// OpPeek with cost 0 afterwards.
+	// fewer: those above the quota first, then the newest. Limits with a Lockout or a quota of 0
+	// and blocks do not change. The results are those of an OpPeek with cost 0 afterwards.
 	OpGrant
 	// OpReset removes the counters and blocks of the keys.
 	OpReset
@@ -139,8 +137,6 @@ func (f OnFailure) String() string {
 }
 
 // StoreRule is a rule as a store gets it: checked, with names and defaults filled in.
-// Algorithm, window, precision, alignment and time zone name identify a counter: no two limits
-// of a rule have all of them the same.
 type StoreRule struct {
 	Name   string
 	Limits []Limit

@@ -15,14 +15,11 @@ import (
 // from 0 to [core.MaxQuota]. window is one of Config.Windows; windows begin at multiples of their
 // length since the Unix epoch. Keys of Increment are separate from those of limiters.
 //
-// The error wraps [core.ErrNegativeCost] if value is negative, [core.ErrConfig] if it is higher or
-// window is another one, and [core.ErrClosed] after Close. With Interval 0 it can also be the backend's.
+// The error wraps [core.ErrConfig] if value or window is another one, and [core.ErrClosed] after
+// Close. With Interval 0 it can also be the backend's.
 func (s *Store) Increment(ctx context.Context, key string, window time.Duration, value int64) (float64, error) {
-	if value < 0 {
-		return 0, fmt.Errorf("synced: value %d: %w", value, core.ErrNegativeCost)
-	}
-	if value > core.MaxQuota {
-		return 0, fmt.Errorf("%w: value: %d: is above core.MaxQuota", core.ErrConfig, value)
+	if value < 0 || value > core.MaxQuota {
+		return 0, fmt.Errorf("%w: value: %d: must be from 0 to %d", core.ErrConfig, value, int64(core.MaxQuota))
 	}
 	return s.rate(ctx, key, window, value, 0)
 }

@@ -331,7 +331,7 @@ func TestWrongConfigurationIsNamed(t *testing.T) {
 	if _, err := s.Increment(context.Background(), "k", time.Second, core.MaxQuota+1); !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), "value: 2147483648") {
 		t.Errorf("a value above the highest quota: %v", err)
 	}
-	if _, err := s.Increment(context.Background(), "k", time.Second, -1); !errors.Is(err, core.ErrNegativeCost) {
+	if _, err := s.Increment(context.Background(), "k", time.Second, -1); !errors.Is(err, core.ErrConfig) {
 		t.Errorf("a negative value: %v", err)
 	}
 	const ops = core.OpTake | core.OpPeek | core.OpCharge | core.OpRefund | core.OpReset
