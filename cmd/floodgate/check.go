@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -40,7 +39,6 @@ func load(path string, store core.Store, opts ...policy.Option) (*policy.Set, er
 	}
 	return policy.Parse(path, text, append([]policy.Option{
 		policy.WithStore(store),
-		policy.Log(slog.New(slog.DiscardHandler)), // check prints the warnings
 		policy.WithUser(func(core.Request) string { return "" }),
 		policy.WithTier(func(core.Request) (string, error) { return "", nil }),
 	}, opts...)...)
@@ -80,13 +78,14 @@ func checkCommand() *cobra.Command {
 							return err
 						}
 					}
-					found := "no errors"
+					found, count := "no errors", report.Plural(int64(len(warnings)), "warning", "warnings")
 					if len(warnings) > 0 {
-						found = "no errors, " + plural(len(warnings), "warning", "warnings")
+						found += ", " + count
 					}
-					err := printFine(c.OutOrStdout(), fmt.Sprintf("%s: %s, %s", report.Plain(file), plural(len(set.Policies()), "policy", "policies"), found))
+					policies := report.Plural(int64(len(set.Policies())), "policy", "policies")
+					err := printFine(c.OutOrStdout(), fmt.Sprintf("%s: %s, %s", report.Plain(file), policies, found))
 					if strict && len(warnings) > 0 {
-						err = errors.Join(err, fmt.Errorf("%s: %s: --strict treats warnings as errors", file, plural(len(warnings), "warning", "warnings")))
+						err = errors.Join(err, fmt.Errorf("%s: %s: --strict treats warnings as errors", file, count))
 					}
 					return err
 				})
@@ -97,14 +96,6 @@ func checkCommand() *cobra.Command {
 	}
 	c.Flags().BoolVar(&strict, "strict", false, "treat warnings as errors")
 	return c
-}
-
-// plural writes a number and the word for so many.
-func plural(n int, one, many string) string {
-	if n == 1 {
-		many = one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }
 
 func schemaCommand() *cobra.Command {

@@ -113,7 +113,12 @@ func (k *counted) find(set *policy.Set) error {
 		return fmt.Errorf("%w: --key: %w", errUsage, err)
 	}
 	var policies, rules []string
-	for _, p := range set.Policies() {
+	all := set.Policies()
+	hasStore := slices.ContainsFunc(all, func(p policy.Policy) bool { return p.Shared })
+	for _, p := range all {
+		if len(p.Rules) == 0 || hasStore && !p.Shared {
+			continue // in-flight only, or counting: local
+		}
 		policies = append(policies, p.Name)
 		if p.Name != k.policy {
 			continue
@@ -129,13 +134,11 @@ func (k *counted) find(set *policy.Set) error {
 			}
 		}
 	}
-	switch {
-	case rules == nil && k.policy == "":
-		return fmt.Errorf("%w: --policy is missing: the file has %s", errUsage, strings.Join(policies, ", "))
-	case rules == nil:
-		return fmt.Errorf("%w: --policy: %q: the file has %s", errUsage, k.policy, strings.Join(policies, ", "))
-	case len(k.hits) == 0:
-		return fmt.Errorf("%w: --rule: %q: the policy has %s", errUsage, k.rule, strings.Join(rules, ", "))
+	if rules == nil {
+		return fmt.Errorf("%w: --policy: %q: want a policy that counts in Redis: %s", errUsage, k.policy, strings.Join(policies, ", "))
+	}
+	if len(k.hits) == 0 {
+		return fmt.Errorf("%w: --rule: %q: want one of %s", errUsage, k.rule, strings.Join(rules, ", "))
 	}
 	return nil
 }
@@ -211,7 +214,7 @@ func grantCommand() *cobra.Command {
 	var n int64
 	c := k.command("grant", "Give a key extra hits",
 		"grant gives a key extra hits in the Redis of a running service: it takes back as many of the hits that the key has used, the newest first, and shows what is left. "+
-			"A key never has more left than its whole quota. A rule with a lockout cannot be granted: reset ends a wait.",
+			"A key never has more left than its whole quota. A block stays, and a rule with a lockout cannot be granted: reset ends both.",
 		func(ctx context.Context) error {
 			if _, err := k.l.Grant(ctx, n, k.hits...); err != nil {
 				return err

@@ -105,10 +105,10 @@ policies:
 	}
 
 	for want, args := range map[string][]string{
-		`--policy: "no": the file has api, burst, tiered`:              {"--policy", "no"},
-		`--rule: "no": the policy has api`:                             {"--policy", "api", "--rule", "no"},
-		`--rule: "tiered": the policy has tiered-default, tiered-paid`: {"--policy", "tiered", "--rule", "tiered"},
-		"--policy is missing: the file has api, burst, tiered":         {},
+		`--policy: "no": want a policy that counts in Redis: api, burst, tiered`: {"--policy", "no"},
+		`--rule: "no": want one of api`:                                          {"--policy", "api", "--rule", "no"},
+		`--rule: "tiered": want one of tiered-default, tiered-paid`:              {"--policy", "tiered", "--rule", "tiered"},
+		`--policy: "": want a policy that counts in Redis: `:                     {},
 	} {
 		for _, verb := range []string{"inspect", "reset"} {
 			if _, errs := expect(t, exitUsage, "", append([]string{verb, path, "--store", url}, args...)...); !strings.Contains(errs, want) {

@@ -18,6 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
@@ -47,7 +48,6 @@ Exit status: 0 for success; 1 if a file has a mistake or the command failed; 2 i
 // does not look at its context, such as reading a pipe without a writer, ends
 // with the process.
 func interruptible(args []string, in io.Reader, out, errs io.Writer) int {
-	logging.Disable() // go-redis logs each failed connection, beside the error of the command
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	ended := make(chan int, 1)
@@ -66,8 +66,11 @@ var errUsage = errors.New("usage")
 // run is the program.
 func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) int {
 	started := false // without a mistake in the command line
+	// go-redis and key functions write log lines beside the error of the command.
+	logging.Disable()
+	slog.SetDefault(slog.New(slog.DiscardHandler))
 	root := &cobra.Command{
-		Use:           "floodgate",
+		Use:           "floodgate COMMAND",
 		Short:         "Work with rate limit policies",
 		Long:          "floodgate checks and explains policy files, replays access logs through them, and shows the counters of a running service." + exitStatuses,
 		SilenceUsage:  true,
@@ -81,9 +84,9 @@ func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) 
 	root.SetOut(out)
 	root.SetErr(errs)
 	root.AddCommand(checkCommand(), explainCommand(), replayCommand(), schemaCommand(), inspectCommand(), resetCommand(), grantCommand(), blockCommand(), topCommand(), importCommand())
-	err := root.ExecuteContext(ctx)
+	called, err := root.ExecuteContextC(ctx)
 	if err != nil && !started {
-		err = fmt.Errorf("%w: %w", errUsage, err)
+		err = fmt.Errorf("%w: %w (want %s)", errUsage, err, called.UseLine())
 	}
 	switch {
 	case err == nil:

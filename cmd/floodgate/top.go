@@ -66,7 +66,7 @@ func (t *topping) list(ctx context.Context, set *policy.Set, out io.Writer) erro
 	if err != nil {
 		return err
 	}
-	found, total := nearest{top: t.top}, 0
+	found, total := nearest{top: t.top}, int64(0)
 	byName := map[string][]core.Limit{}
 	for _, r := range t.rules {
 		byName[r.Name] = r.Limits
@@ -91,7 +91,7 @@ func (t *topping) list(ctx context.Context, set *policy.Set, out io.Writer) erro
 		}
 		lines += fmt.Sprintf("%s\t%s\t%s\t%d\t%d\t%v\t%s\n", n.policy, n.rule, n.limit, n.limit.Capacity()-n.result.Remaining, n.result.Remaining, n.result.ResetAfter.Round(time.Millisecond), key)
 	}
-	return report.Align(out, plural(total, "counter", "counters")+"\n"+lines)
+	return report.Align(out, report.Plural(total, "counter", "counters")+"\n"+lines)
 }
 
 // near is a counter and how much of a limit it has used.
@@ -114,7 +114,7 @@ type nearest struct {
 const slack = 1000
 
 func (n *nearest) add(one near) {
-	if n.held = append(n.held, one); len(n.held) > 4*n.top+slack {
+	if n.held = append(n.held, one); (len(n.held)-slack)/4 > n.top {
 		n.held = n.list()
 	}
 }

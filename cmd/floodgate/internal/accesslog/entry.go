@@ -44,7 +44,7 @@ var FieldNames = []string{"time", "addr", "user", "method", "target", "route"}
 
 // Parse reads a line, without its end.
 func Parse(line string, f Fields) (Entry, error) {
-	line = strings.TrimSpace(line)
+	line = strings.TrimSpace(strings.TrimPrefix(line, "\ufeff")) // a file's byte order mark
 	if strings.HasPrefix(line, "{") {
 		return parseJSON(line, f)
 	}

@@ -111,7 +111,7 @@ func join(path, name string) string { return strings.TrimPrefix(path+"."+name, "
 func (t *translation) list(n ast.Node, path string, each func(n ast.Node, path string)) {
 	all, ok := n.(*ast.SequenceNode)
 	if !ok || len(all.Values) == 0 {
-		t.wrong(n, path, "want a list", "")
+		t.wrong(n, path, "want a list with one entry or more", "")
 		return
 	}
 	for i, v := range all.Values {
@@ -177,7 +177,7 @@ func (t *translation) policy(n ast.Node, path, name string) {
 	if len(t.errs) > before {
 		return
 	}
-	text := "  - name: " + t.unique(name) + "\n" + body
+	text := "  - name: \"" + t.unique(name) + "\"\n" + body
 	set, err := policy.Parse("", []byte("policies:\n"+text), policy.Log(slog.New(slog.DiscardHandler)))
 	if err == nil {
 		err = set.Close()
