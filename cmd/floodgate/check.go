@@ -14,14 +14,11 @@ import (
 	"github.com/floodgate-go/floodgate/policy"
 )
 
-// readPolicy reads a policy file. It may be a pipe, as a shell's <(command) is. A file
-// that is too long is not read to its end, and package policy says so.
-func readPolicy(name string) ([]byte, error) {
+// read reads the beginning of a policy file or of a file of MuleSoft. It reads one byte more
+// than a policy file may have, so that a file that is too long is an error. The file may be a
+// pipe, as a shell's <(command) is.
+func read(name string) ([]byte, error) {
 	const most = 1 << 20
-	return readAtMost(name, most)
-}
-
-func readAtMost(name string, most int64) ([]byte, error) {
 	f, err := os.Open(name) //nolint:gosec // the user has named it
 	if err != nil {
 		return nil, err
@@ -30,10 +27,10 @@ func readAtMost(name string, most int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, most+1))
 }
 
-// load reads a policy file without opening its store. It takes users and tiers,
-// which only the program knows, to be available.
+// load reads a policy file. It opens no store of the file. The file may use users and
+// tiers, although only the program of the service knows them.
 func load(path string, store core.Store, opts ...policy.Option) (*policy.Set, error) {
-	text, err := readPolicy(path)
+	text, err := read(path)
 	if err != nil {
 		return nil, err
 	}
@@ -44,8 +41,7 @@ func load(path string, store core.Store, opts ...policy.Option) (*policy.Set, er
 	}, opts...)...)
 }
 
-// withMemory loads a file over counters in memory that are dropped when use
-// returns.
+// withMemory calls use with the policies of a file. They count in memory.
 func withMemory(path string, use func(*policy.Set) error, opts ...policy.Option) error {
 	memory, err := core.NewMemory(core.MemoryConfig{})
 	if err != nil {
@@ -119,7 +115,7 @@ func importCommand() *cobra.Command {
 			"If a part has no equivalent, import reports its place and writes nothing.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			text, err := readAtMost(args[0], mulesoft.MaxBytes)
+			text, err := read(args[0])
 			if err != nil {
 				return err
 			}

@@ -17,14 +17,14 @@ import (
 	"github.com/floodgate-go/floodgate/policy"
 )
 
-// asked is the request that explain explains.
-type asked struct {
+// requestFlags describe the request that explain explains.
+type requestFlags struct {
 	method, target, route, from, user, tier, data string
 	headers, params                               []string
 }
 
 func explainCommand() *cobra.Command {
-	var q asked
+	var q requestFlags
 	c := &cobra.Command{
 		Use:   "explain FILE",
 		Short: "Show which policies apply to a request, with keys and limits",
@@ -53,8 +53,8 @@ func explainCommand() *cobra.Command {
 	return c
 }
 
-func (q *asked) request() (*http.Request, error) {
-	// Read as a server reads it: //login is a path, and dots and escapes stay.
+// request returns the request as a server reads it: //login is a path, and dots and escapes stay.
+func (q *requestFlags) request() (*http.Request, error) {
 	if q.target == "" || q.target[0] != '/' && q.target != "*" || strings.ContainsAny(q.target, " \t\r\n") {
 		return nil, fmt.Errorf("--path: %q: want a path such as /users/5?a=b", q.target)
 	}
@@ -105,7 +105,7 @@ func writeExplanation(w io.Writer, policies []policy.Policy, all []policy.Explan
 		}
 		fmt.Fprintf(&b, ": applies: %s\n", report.Plain(p.Why))
 		if p.Denied {
-			b.WriteString("  denied with 403: the address is in the list deny, or not in the list only\n")
+			b.WriteString("  denied with 403: the list deny has the address, or the list only lacks it\n")
 		}
 		if p.Err != nil {
 			fmt.Fprintf(&b, "  denied with 400: %s\n", report.Plain(p.Err.Error()))

@@ -44,9 +44,8 @@ const exitStatuses = `
 
 Exit status: 0 for success; 1 if a file has a mistake or the command failed; 2 if the command line is wrong; 130 after an interrupt.`
 
-// interruptible runs the program until it ends or is interrupted. Work that
-// does not look at its context, such as reading a pipe without a writer, ends
-// with the process.
+// interruptible runs the program until it ends or is interrupted. After an interrupt it does
+// not wait for run, which may be reading a pipe that has no writer.
 func interruptible(args []string, in io.Reader, out, errs io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -65,7 +64,7 @@ var errUsage = errors.New("usage")
 
 // run is the program.
 func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) int {
-	started := false // without a mistake in the command line
+	started := false // the command line has no mistake
 	// go-redis and key functions write log lines beside the error of the command.
 	logging.Disable()
 	slog.SetDefault(slog.New(slog.DiscardHandler))

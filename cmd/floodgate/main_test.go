@@ -157,7 +157,7 @@ api: applies: the policy has no match conditions
   key "k\u009b"
     100 per 1m
 users (dry run: denies nothing): applies: the policy has no match conditions
-  denied with 403: the address is in the list deny, or not in the list only
+  denied with 403: the list deny has the address, or the list only lacks it
 `
 	if out != want {
 		t.Errorf("says:\n%s\nwant:\n%s", out, want)

@@ -45,7 +45,7 @@ func replayCommand() *cobra.Command {
 				return fmt.Errorf("%w: --honest: %d: want 1 or more", errUsage, o.HonestPerMinute)
 			}
 			o.Name, o.Fields = args[0], fields
-			if o.Text, err = readPolicy(o.Name); err != nil {
+			if o.Text, err = read(o.Name); err != nil {
 				return err
 			}
 			r, err := replay.New(o)

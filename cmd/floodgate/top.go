@@ -17,21 +17,21 @@ import (
 	redisstore "github.com/floodgate-go/floodgate/stores/redis"
 )
 
-// topping is the command top.
-type topping struct {
+// topFlags are the flags of top.
+type topFlags struct {
 	service
 	top   int
 	known []string // keys that are listed by name
 }
 
 func topCommand() *cobra.Command {
-	var t topping
+	var t topFlags
 	c := &cobra.Command{
 		Use:   "top FILE",
 		Short: "List the keys that are nearest to their limits",
 		Long: "top lists the limits of which the largest share is used, in the Redis of a running service. It reads all keys of the server in small steps\n" +
 			"and charges nothing. Redis has only hashes of keys: top names the keys that --key gives, and prints the hashes of all others.\n" +
-			"It compares with the quotas of the limits; inspect knows a quota of one key.",
+			"It compares with the quotas of the limits; inspect knows a quota of one key. It leaves out policies with dry-run: true.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if t.top < 1 {
@@ -45,8 +45,8 @@ func topCommand() *cobra.Command {
 	return t.flags(c)
 }
 
-// names returns the known keys by the names of their counters.
-func (t *topping) names() (map[string]string, error) {
+// names returns the keys of --key, by the names of their counters in Redis.
+func (t *topFlags) names() (map[string]string, error) {
 	names := map[string]string{}
 	for _, r := range t.rules {
 		for _, text := range t.known {
@@ -61,7 +61,7 @@ func (t *topping) names() (map[string]string, error) {
 }
 
 // list writes the list.
-func (t *topping) list(ctx context.Context, set *policy.Set, out io.Writer) error {
+func (t *topFlags) list(ctx context.Context, set *policy.Set, out io.Writer) error {
 	names, err := t.names()
 	if err != nil {
 		return err
@@ -109,8 +109,7 @@ type nearest struct {
 	held []near
 }
 
-// slack is how many counters are held beside four times the wanted number, so
-// that they are not sorted often.
+// slack is how many counters nearest holds beyond four times top, so that it sorts seldom.
 const slack = 1000
 
 func (n *nearest) add(one near) {

@@ -171,13 +171,13 @@ func Notes(r *replay.Report) (notes []string) {
 		add("the log has times in whole seconds: requests of the same second are decided at the same instant")
 	}
 	for _, what := range r.Missing {
-		add("the policies read what the log does not have: %s; requests are decided as if they did not have it", Plain(what))
+		add("the policies read a value that the log lacks: %s; each request is decided without it", Plain(what))
 	}
 	if len(r.Waits) > 0 {
 		add("nobody waits: requests that would have waited for their turn count as denied (policies with wait: %s)", Plain(strings.Join(r.Waits, ", ")))
 	}
 	if n := max(r.KeysMissed, r.Clients.Missed); n > 0 {
-		add("there are too many keys or clients: the lists lack %s of those that came late", Plural(n, "request", "requests"))
+		add("there are too many keys or clients: the lists leave out the last of them, with %s", Plural(n, "request", "requests"))
 	}
 	return notes
 }
