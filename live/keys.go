@@ -18,7 +18,7 @@ type seenKey struct {
 	ID    string `json:"id"`
 	Rule  string `json:"rule"`
 	Label string `json:"label"`
-	Cut   bool   `json:"cut,omitempty"` // too long to be kept: no action knows it
+	Cut   bool   `json:"cut,omitempty"` // too long to be kept whole: ID is of no use
 	// Count is how often the key was denied for certain: Over more is possible. Both are
 	// halved each minute.
 	Count uint64  `json:"count"`

@@ -14,7 +14,7 @@ type LimiterCounts struct {
 	// rule applied to. They were allowed.
 	Skipped, NoRule uint64
 	// BadRequests is how many requests had a mistake: see core.ErrBadRequest. Failed is for how
-	// many a store, key function or hook failed. They were denied.
+	// many a store, key function or hook failed. They were denied, unless in a dry run.
 	BadRequests, Failed uint64
 	// Canceled is how many requests were denied because the client had gone before the decision.
 	Canceled uint64

@@ -35,8 +35,8 @@ type Config struct {
 //
 //	level=WARN msg="floodgate: denied" limiter=api rule=ip limit=ip retry_after=12s left_out=318
 //
-// The results are denied, dry run (only core.Config.DryRun has allowed the request), bad request
-// and failed. Lines of the last two have no rule. A denied request without a rule is one that a
+// The results are denied, dry run (over a limit, and core.Config.DryRun has allowed it), bad
+// request and failed. Lines of the last two have no rule. A denied request without a rule is one that a
 // checker around the limiter has denied. left_out is the number of requests of that limit and
 // result since the line before. A request whose client has gone (core.ReasonCanceled) has no
 // line. The error wraps [core.ErrConfig] and names the field.
