@@ -80,6 +80,12 @@ func TestCheckForAPerson(t *testing.T) {
 	if !strings.Contains(out, green+"✓ "+plain+good) || !strings.HasPrefix(errs, red+"✗ "+plain+bad+":2:11: ") || !strings.HasSuffix(errs, "\n      - name: a b\n              ^"+plain+"\n") {
 		t.Errorf("%s%q", out, errs)
 	}
+	// What would change the terminal is escaped, and a long line is left out.
+	for text, want := range map[string]string{"a: \x1b[2J": `a: \x1b[2J`, "policies: [{name: a, key: ip, limits: 1/x, # " + strings.Repeat("x", 200): ""} {
+		if _, errs := expect(t, 1, "", "check", file(t, "bad.yaml", text)); strings.Contains(errs, "\x1b[2J") || want != "" && !strings.Contains(errs, "\n    "+want) || want == "" && strings.Contains(errs, "xxx") {
+			t.Errorf("%q", errs)
+		}
+	}
 	t.Setenv("NO_COLOR", "1")
 	if out, errs := expect(t, 1, "", "check", good, bad); strings.Contains(out+errs, "\x1b") || strings.Count(errs, "\n") != 1 {
 		t.Errorf("with NO_COLOR: %s%s", out, errs)

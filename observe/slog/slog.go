@@ -47,10 +47,13 @@ func New(c Config) (core.Observer, error) {
 	if c.Every < time.Millisecond || c.Every > 24*time.Hour {
 		return nil, fmt.Errorf("%w: slogobserve: Every: %v: must be from 1ms to 24h", core.ErrConfig, c.Every)
 	}
-	return &observer{c}, nil
+	return &observer{c, time.Now()}, nil
 }
 
-type observer struct{ Config }
+type observer struct {
+	Config
+	began time.Time
+}
 
 // limiter logs the decisions of one configuration of a limiter.
 type limiter struct {
@@ -93,7 +96,7 @@ func (l *limiter) decided(ctx context.Context, d core.Decision, rule, limit int)
 		result, level = "dry run", slog.LevelInfo
 		sample = &at[len(at)-1]
 	}
-	leftOut, ok := sample.allow(time.Now(), l.Every)
+	leftOut, ok := sample.allow(time.Since(l.began), l.Every)
 	if !ok {
 		return
 	}
@@ -128,15 +131,14 @@ func (l *limiter) decided(ctx context.Context, d core.Decision, rule, limit int)
 
 // sampler allows one line in a time.
 type sampler struct {
-	next    atomic.Int64 // when the next line may be written, in nanoseconds since the Unix epoch
+	next    atomic.Int64 // when the next line may be written, in nanoseconds since the observer was made
 	leftOut atomic.Uint64
 }
 
 // allow reports whether to write a line now, and how many lines were left out before it.
-func (s *sampler) allow(now time.Time, every time.Duration) (leftOut uint64, ok bool) {
-	next, n := s.next.Load(), now.UnixNano()
-	// If the clock was set back by more than every, the next line does not wait for it.
-	if n < next && n >= next-2*int64(every) || !s.next.CompareAndSwap(next, n+int64(every)) {
+func (s *sampler) allow(now, every time.Duration) (leftOut uint64, ok bool) {
+	next := s.next.Load()
+	if int64(now) < next || !s.next.CompareAndSwap(next, int64(now+every)) {
 		s.leftOut.Add(1)
 		return 0, false
 	}

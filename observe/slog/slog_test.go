@@ -117,7 +117,13 @@ func TestKeysOfLines(t *testing.T) {
 		for range 3 {
 			l.Allow(t.Context(), core.Hit{Rule: "default", Key: "eve\nlevel=ERROR"})
 		}
+		f := core.Must(slogobserve.New(slogobserve.Config{Log: log, Keys: keys})).Observe("l", []core.Rule{{Limits: []core.Limit{core.PerHour(0)}}})
 		if got := text.String(); strings.Count(got, "\n") != 1 || strings.Contains(got, `key="eve\nlevel=ERROR"`) != keys {
+			t.Errorf("Keys: %t: %q", keys, got)
+		}
+		text.Reset()
+		f.Decided(t.Context(), core.Decision{Reason: core.ReasonBadRequest}, 0, 0) // the limit of the key has allowed it
+		if got := text.String(); got != "level=WARN msg=\"floodgate: bad request\" limiter=l\n" {
 			t.Errorf("Keys: %t: %q", keys, got)
 		}
 	}
