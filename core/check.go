@@ -176,16 +176,16 @@ func (c *session) askRules(r Request) []int {
 	if c.note(rulesFor, "", err) != given {
 		return nil
 	}
-	a.rules = chosen
+	a.rules = append(a.rules[:0], chosen...) // a slice of the function's own stays as it is
 	former := -1
-	for _, i := range chosen {
+	for _, i := range a.rules {
 		if i <= former || i >= len(c.snap.rules) {
 			c.note(rulesFor, "", fmt.Errorf("%v: want indexes of the %d rules in ascending order", chosen, len(c.snap.rules)))
 			return nil
 		}
 		former = i
 	}
-	return chosen
+	return a.rules
 }
 
 // askRule asks a rule for its key, cost and quotas, and adds the item.
