@@ -18,7 +18,7 @@ import (
 // served, in a line for each key of a rule. Others do not queue, and may overtake. The first in
 // line asks the store, then again after RetryAfter, and at once if this limiter changes the key's
 // counters otherwise (Adjust, Settle, Grant, Reset, ResetAll, Block). A request with several keys
-// stands in one line at a time: that of the key that denies it longest.
+// stands in one line at a time. If two of its keys always have a line, it may never be allowed.
 //
 // A request that clearly cannot be allowed in time is denied at once. Others may be denied when
 // their time is over, with a RetryAfter that is a lower bound.
