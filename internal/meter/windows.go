@@ -41,14 +41,7 @@ func (w *Windows) Charge(r *Result, start, now, current, previous, cost int64) {
 }
 
 func (w *Windows) words(start, current, previous int64) (words [cellWords]uint64) {
-	c := cell{t: start, a: count32(current), b: count32(previous)}
-	if w.m.Algorithm == FixedWindow {
-		c.b = 0
-	}
-	if c.a == 0 && c.b == 0 {
-		c = cell{}
-	}
-	c.store(words[:])
+	cell{t: start, a: count32(current), b: count32(previous)}.store(words[:])
 	return words
 }
 
