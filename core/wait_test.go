@@ -403,8 +403,8 @@ func TestARequestThatGoesAwayIsChargedNothing(t *testing.T) {
 		if d, _ := c.of(1); d.at != 0 || d.Allowed || d.Reason != core.ReasonCanceled || !errors.Is(d.Err, context.Canceled) {
 			t.Errorf("a Check whose client has gone: %v, %v", d, d.Err)
 		}
-		if d, _ := c.of(4); !errors.Is(d.err, context.Canceled) || errors.Is(d.err, core.ErrWaitTooLong) {
-			t.Errorf("a Wait whose context was canceled: %v", d.err)
+		if d, _ := c.of(4); !errors.Is(d.err, context.Canceled) || errors.Is(d.err, core.ErrWaitTooLong) || d.Reason != core.ReasonCanceled || !errors.Is(d.Err, context.Canceled) {
+			t.Errorf("a Wait whose context was canceled: %v, %v, %v", d.err, d.Reason, d.Err)
 		}
 		if got := s.takes.Load(); got != takes+1 { // by the next head
 			t.Errorf("the store was asked %d times because clients went away", got-takes)
