@@ -35,8 +35,9 @@ type Decision struct {
 	RetryAfter time.Duration
 	// Waited is how long the request waited: see Config.MaxWait and [Limiter.Wait].
 	Waited time.Duration
-	// Err is the error of a store, key function or hook, or of the context of a request that
-	// waited. It is never sent to the client.
+	// Err is the error of a store, key function or hook, or why a request with a MaxWait did not
+	// wait longer: the error of its context, ErrLineFull or ErrWaitTooLong. It is never sent to
+	// the client.
 	Err error
 
 	snap   *snapshot      // the configuration that has decided; nil: the zero Decision

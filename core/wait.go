@@ -113,7 +113,8 @@ func (t *turn) take() error {
 	}
 }
 
-// conclude writes into d how long the request has waited and, if it is denied, the error of its context.
+// conclude writes into d how long the request has waited and, if it is denied, why it does not wait
+// longer.
 func (t *turn) conclude(d *Decision) {
 	if t.slept {
 		d.Waited = time.Since(t.since)
@@ -121,7 +122,10 @@ func (t *turn) conclude(d *Decision) {
 	if d.Reason != ReasonOverLimit {
 		return
 	}
-	if d.Err = contextErr(t.ctx); errors.Is(d.Err, context.Canceled) {
+	switch d.Err = contextErr(t.ctx); {
+	case d.Err == nil:
+		d.Err = t.why
+	case errors.Is(d.Err, context.Canceled):
 		d.Reason = ReasonCanceled
 	}
 }
