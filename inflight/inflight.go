@@ -57,7 +57,7 @@ type Config struct {
 	// Name names the limiter in decisions, and its slots in the Store: 1 to 64 of the
 	// characters A-Z a-z 0-9 _ . -. Required with a Store; otherwise empty means "default".
 	Name string
-	// Max is the most requests of a key that run at a time: 0 to MaxSlots.
+	// Max is the most requests of a key that run at a time: 1 to MaxSlots.
 	Max int64
 	// Key returns the key of a request: see package keyfuncs. nil: the limiter is only for
 	// Acquire.
@@ -110,8 +110,8 @@ func New(c Config) (*Limiter, error) {
 }
 
 func (c *Config) check() error {
-	if c.Max < 0 || c.Max > MaxSlots {
-		return fmt.Errorf("%w: Max: %d: must be from 0 to %d", core.ErrConfig, c.Max, MaxSlots)
+	if c.Max < 1 || c.Max > MaxSlots {
+		return fmt.Errorf("%w: Max: %d: must be from 1 to %d", core.ErrConfig, c.Max, MaxSlots)
 	}
 	if c.Lease == 0 {
 		c.Lease = DefaultLease

@@ -97,7 +97,7 @@ func (r *reader) policy(v value) (*Policy, bool) {
 		field{"missing", into(&p.Missing, choice(r, word[Missing]{"own-bucket", OwnBucket}, word[Missing]{"skip", Skip}, word[Missing]{"reject", Reject}))},
 		field{"limits", into(&p.Limits, r.limits)},
 		field{"in-flight", func(v value) {
-			n, _ := whole[int64](r, 0, inflight.MaxSlots)(v)
+			n, _ := whole[int64](r, 1, inflight.MaxSlots)(v)
 			p.InFlight = &n
 		}},
 		field{"tier", into(&p.Tier, r.expression("an expression such as user", expression.Text))},
