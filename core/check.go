@@ -1,11 +1,9 @@
 package core
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
-	"time"
 
 	"github.com/floodgate-go/floodgate/internal/requestlog"
 )
@@ -75,12 +73,7 @@ func (c *session) check(r Request, d *Decision, lines *lines) {
 	if c.snap.waits {
 		t := turn{session: c, lines: lines, ctx: r.Context()}
 		c.conclude(r, d, t.take())
-		t.setWaited(d)
-		if d.Reason == ReasonOverLimit {
-			if d.Err = contextErr(r.Context()); errors.Is(d.Err, context.Canceled) {
-				d.Reason = ReasonCanceled
-			}
-		}
+		t.conclude(d)
 	} else {
 		c.conclude(r, d, c.do(r.Context(), OpTake))
 	}
@@ -176,16 +169,16 @@ func (c *session) askRules(r Request) []int {
 	if c.note(rulesFor, "", err) != given {
 		return nil
 	}
-	a.rules = chosen
+	a.rules = append(a.rules[:0], chosen...) // a slice of the function's own stays as it is
 	former := -1
-	for _, i := range chosen {
+	for _, i := range a.rules {
 		if i <= former || i >= len(c.snap.rules) {
 			c.note(rulesFor, "", fmt.Errorf("%v: want indexes of the %d rules in ascending order", chosen, len(c.snap.rules)))
 			return nil
 		}
 		former = i
 	}
-	return chosen
+	return a.rules
 }
 
 // askRule asks a rule for its key, cost and quotas, and adds the item.
@@ -332,13 +325,4 @@ func (s *snapshot) deny(r Request, d *Decision) Denial {
 		den.Status = d.denialStatus()
 	}
 	return den
-}
-
-// contextErr returns ctx.Err(), or what it is about to be: the timer of a context may be a little
-// later than that of a request that waits until the same deadline.
-func contextErr(ctx context.Context) error {
-	if end, ok := ctx.Deadline(); ok && ctx.Err() == nil && !time.Now().Before(end) {
-		return context.DeadlineExceeded
-	}
-	return ctx.Err()
 }

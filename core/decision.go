@@ -35,19 +35,20 @@ type Decision struct {
 	RetryAfter time.Duration
 	// Waited is how long the request waited: see Config.MaxWait and [Limiter.Wait].
 	Waited time.Duration
-	// Err is the error of a store, key function or hook, or of the context of a request that
-	// waited. It is never sent to the client.
+	// Err is the error of a store, key function or hook, or why a request with a MaxWait did not
+	// wait longer: the error of its context, ErrLineFull or ErrWaitTooLong. It is never sent to
+	// the client.
 	Err error
 
-	snap   *snapshot    // the configuration that has decided; nil: the zero Decision
-	key    string       // of the deciding limit, as the store gets it: see closeKey
-	at     int64        // the time of the decision on the deciding limit's key
-	rule   int32        // index of the deciding limit's rule, -1 for none
-	limit  uint8        // index of the deciding limit in its rule
-	over   bool         // the deciding limit denies the request
-	direct bool         // a call has named the hits: it is not of Check
-	ended  *atomic.Bool // the charge is final; nil: there is no charge
-	rest   *rest        // nil for the common decision, on one limit
+	snap   *snapshot      // the configuration that has decided; nil: the zero Decision
+	key    string         // of the deciding limit, as the store gets it: see closeKey
+	at     int64          // the time of the decision on the deciding limit's key
+	rule   int32          // index of the deciding limit's rule, -1 for none
+	limit  uint8          // index of the deciding limit in its rule
+	over   bool           // the deciding limit denies the request
+	direct bool           // a call has named the hits: it is not of Check
+	charge *atomic.Uint32 // see settled; nil: there is no charge
+	rest   *rest          // nil for the common decision, on one limit
 }
 
 // rest holds what a decision on one plain limit does not need. Copies of a Decision share it.
@@ -57,9 +58,8 @@ type rest struct {
 	quotas   []int64   // of the items' limits; nil if no item has quotas of its own
 	deciding int       // index of the deciding limit in results
 	note     any
-	outcome  bool         // Settle has something to do
-	estimate bool         // see Decision.SetCost
-	said     atomic.Int64 // the cost of SetCost, plus 1; 0: none; or settled
+	outcome  bool // Settle has something to do
+	estimate bool // see Decision.SetCost
 }
 
 // decided is one item of a decision.

@@ -100,12 +100,7 @@ func PerMonth(quota int64) Limit {
 }
 
 // String returns the name of the algorithm in limits text, such as sliding_window.
-func (a Algorithm) String() string {
-	if !a.known() {
-		return "unknown_algorithm"
-	}
-	return a.meter().String()
-}
+func (a Algorithm) String() string { return a.meter().String() }
 
 // WorstCase returns the most hits in any window of the limit's length: see the package's table. A
 // Lockout allows its quota once, and again for each shortest wait that fits in the window. If

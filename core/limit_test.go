@@ -3,6 +3,7 @@ package core_test
 import (
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"strings"
 	"testing"
@@ -283,6 +284,8 @@ func TestWorstCaseAndLifetime(t *testing.T) {
 		{locked(core.Lockout{First: 30 * time.Second, Max: time.Hour, Decay: 10 * time.Minute}), 5 * 6, 140 * time.Minute},
 		{locked(core.Lockout{First: 30 * time.Second, Factor: 1}), 5 * 31, 15 * time.Minute},
 		{locked(core.Lockout{First: time.Hour}), 5 * 2, 2 * time.Hour},
+		// More than an int64 holds.
+		{core.Limit{Quota: core.MaxQuota, Window: core.MaxWindow, Algorithm: core.FixedWindow, Lockout: core.Lockout{First: time.Millisecond, Factor: 1}}, math.MaxInt64 / core.MaxQuota * core.MaxQuota, core.MaxWindow},
 	} {
 		if worst, life := row.limit.WorstCase(), row.limit.Lifetime(); worst != row.worstCase || life != row.lifetime {
 			t.Errorf("%v: at worst %d, want %d; for %v, want %v", row.limit, worst, row.worstCase, life, row.lifetime)

@@ -26,8 +26,8 @@ type MemoryConfig struct {
 	// bytes for each hit that it holds, at most 128 KiB. A BucketedWindow adds 8 bytes for each
 	// bucket, at most 33 KiB.
 	MaxKeys int
-	// Clock returns the time, and may be called concurrently. nil: the process's monotonic
-	// clock, which ignores changes of the wall clock.
+	// Clock returns the time, and may be called concurrently. A [Lockout] needs times after 1970.
+	// nil: the process's monotonic clock, which ignores changes of the wall clock.
 	Clock func() time.Time
 }
 
@@ -204,7 +204,7 @@ func change(b *Batch, i int, places []memtable.Place, now int64) {
 		p.Remove()
 		p.Block(0, now)
 	case OpBlock:
-		p.Block(now+b.For.Microseconds(), now)
+		p.Block(b.For.Microseconds(), now)
 	}
 }
 
@@ -240,7 +240,7 @@ func judge(p *memtable.Place, item *Item, now int64) bool {
 		item.At = max(item.At, at)
 		allowed = allowed && r.Allowed
 	}
-	return allowed && (item.Cost == 0 || p.BlockedUntil(now) <= now)
+	return allowed && (item.Cost == 0 || p.BlockedFor(now) == 0)
 }
 
 // report fills in the results of an item that was judged, and before that, if charge is true, charges
@@ -252,11 +252,10 @@ func report(p *memtable.Place, item *Item, now int64, charge bool) {
 	if charge {
 		return
 	}
-	until := p.BlockedUntil(now)
-	if until <= now {
+	wait := meter.Duration(p.BlockedFor(now))
+	if wait == 0 {
 		return
 	}
-	wait := time.Duration(until-now) * time.Microsecond
 	for i := range item.Results {
 		r := &item.Results[i]
 		r.Remaining, r.ResetAfter, r.MoreAfter = 0, max(r.ResetAfter, wait), max(r.MoreAfter, wait)

@@ -215,6 +215,30 @@ func TestTheStoresOwnClock(t *testing.T) {
 	})
 }
 
+// The clock of a test may begin in the year 1.
+func TestAClockBefore1970(t *testing.T) {
+	now := time.Time{}
+	m := core.Must(core.NewMemory(core.MemoryConfig{Clock: func() time.Time { return now }}))
+	config := oneRule(core.PerMinute(2))
+	config.Store = m
+	l := newLimiter(t, config, nil)
+	for _, want := range []bool{true, true, false} {
+		if takeOf(t, l, "r", "k") != want {
+			t.Errorf("allowed: %t", !want)
+		}
+	}
+	reset(t, l, core.Hit{Rule: "r", Key: "k"})
+	if !takeOf(t, l, "r", "k") {
+		t.Error("denied after a reset")
+	}
+	if err := l.Block(t.Context(), time.Hour, core.Hit{Rule: "r", Key: "k"}); err != nil || takeOf(t, l, "r", "k") {
+		t.Errorf("allowed while blocked: %v", err)
+	}
+	if now = now.Add(time.Hour); !takeOf(t, l, "r", "k") {
+		t.Error("denied after the block")
+	}
+}
+
 // The clock is called without a lock: it may use the store itself.
 func TestAClockMayUseTheStore(t *testing.T) {
 	c, nested := newClock(), false

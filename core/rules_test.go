@@ -69,6 +69,24 @@ func TestRulesFor(t *testing.T) {
 	}
 }
 
+// A RulesFor may return a slice of its own: nothing is written into it.
+func TestASliceOfRulesForStaysAsItIs(t *testing.T) {
+	own := []int{1, 2}
+	l := newLimiter(t, core.Config{Rules: numbered(3), RulesFor: func(dst []int, r core.Request) ([]int, error) {
+		if r.Method() == "POST" {
+			return own, nil
+		}
+		return append(dst, 0), nil
+	}}, newClock())
+	for range 10 { // the race detector makes a pool forget sessions
+		l.Check(&request{method: "POST"})
+		l.Check(&request{method: "GET"})
+	}
+	if !slices.Equal(own, []int{1, 2}) {
+		t.Errorf("the slice has become %v", own)
+	}
+}
+
 func TestRulesForMayReadTheBody(t *testing.T) {
 	rules := numbered(4)
 	rules[2].Key = bodyKey

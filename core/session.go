@@ -24,7 +24,7 @@ type session struct {
 	ask     asking // of a Check
 
 	texts    strings.Builder // the texts of keys for decisions: see keep
-	unended  []atomic.Bool   // for later decisions: see charged
+	charges  []atomic.Uint32 // for later decisions: see charged
 	failures *failureLog
 }
 
@@ -221,10 +221,10 @@ func (c *session) before(a *Item, i int, b *Item, j int) bool {
 
 // charged notes in d that the items have been charged, and whether Settle has to do something.
 func (c *session) charged(d *Decision) {
-	if len(c.unended) == 0 { // one allocation for many decisions
-		c.unended = make([]atomic.Bool, 64)
+	if len(c.charges) == 0 { // one allocation for many decisions
+		c.charges = make([]atomic.Uint32, 64)
 	}
-	d.ended, c.unended = &c.unended[0], c.unended[1:]
+	d.charge, c.charges = &c.charges[0], c.charges[1:]
 	if d.direct || !c.snap.settles {
 		return
 	}

@@ -15,24 +15,28 @@ import (
 // concurrently. Handlers call the SetCost of their adapter. Programs without requests call
 // [Limiter.Adjust].
 func (d Decision) SetCost(cost int64) bool {
-	if !d.Estimated() || cost < 0 || d.ended.Load() {
+	if !d.Estimated() || cost < 0 {
 		return false
 	}
 	for {
-		said := d.rest.said.Load()
-		if said == settled {
+		was := d.charge.Load()
+		if was > latestOpen {
 			return false
 		}
-		if d.rest.said.CompareAndSwap(said, min(cost, MaxQuota)+1) {
+		if d.charge.CompareAndSwap(was, uint32(min(cost, MaxQuota))+1) {
 			return true
 		}
 	}
 }
 
-// settled is rest.said after Settle.
-const settled = -1
-
-func (d *Decision) settled() bool { return d.rest != nil && d.rest.said.Load() == settled }
+// The states of a charge, which the copies of a decision share. An open charge is 0 or, after
+// SetCost, the cost plus 1.
+const (
+	latestOpen = MaxQuota + 1
+	settled    = latestOpen + iota // by Settle, which changed nothing: Adjust still can
+	adjusted                       // by Adjust, before Settle
+	final
+)
 
 // Estimated reports whether [Decision.SetCost] can settle the decision.
 func (d Decision) Estimated() bool { return d.rest != nil && d.rest.estimate }
@@ -53,21 +57,24 @@ func (l *Limiter) Adjust(ctx context.Context, d Decision, cost int64) error {
 	if cost < 0 {
 		return fmt.Errorf("%w: limiter %q: cost %d: must be 0 or more", ErrConfig, l.Name(), cost)
 	}
-	if d.ended == nil {
+	if d.charge == nil || !d.direct && cost > 0 && (!d.Estimated() || d.SetCost(cost)) {
 		return nil
 	}
-	if !d.direct && cost > 0 && !d.settled() && (!d.Estimated() || d.SetCost(cost)) {
-		return nil
+	var was, next uint32
+	for done := false; !done; done = d.charge.CompareAndSwap(was, next) {
+		switch was = d.charge.Load(); was {
+		case adjusted, final:
+			return nil
+		case settled:
+			next = final
+		default:
+			next = adjusted
+		}
 	}
-	if !d.ended.CompareAndSwap(false, true) {
-		return nil
-	}
-	part := func(_ int, it decided) bool {
-		return d.direct || !d.settled() || d.snap.rules[it.rule].Cost != nil
-	}
+	part := func(_ int, it decided) bool { return was != settled || d.snap.rules[it.rule].Cost != nil }
 	err := l.adjust(context.WithoutCancel(ctx), &d, min(cost, MaxQuota), part, false)
 	if errors.Is(err, ErrNotCharged) {
-		d.ended.Store(false)
+		d.charge.CompareAndSwap(next, was)
 	}
 	return err
 }
@@ -111,8 +118,7 @@ func (l *Limiter) Settle(r Request, d Decision, o Outcome) {
 	if d.rest == nil || !d.rest.outcome {
 		return
 	}
-	said := d.rest.said.Swap(settled)
-	if said == settled {
+	if was := d.charge.Load(); was == settled || was == final {
 		return
 	}
 	fates := make([]fate, d.items())
@@ -126,23 +132,31 @@ func (l *Limiter) Settle(r Request, d Decision, o Outcome) {
 			fates[i], returns = returned, true
 		}
 	}
+	var was, next uint32
+	for done := false; !done; done = d.charge.CompareAndSwap(was, next) {
+		switch was = d.charge.Load(); {
+		case was == settled || was == final:
+			return
+		case was == 0 && !clears && !returns:
+			next = settled
+		default:
+			next = final
+		}
+	}
 	ctx := context.WithoutCancel(r.Context()) // the errors below are logged
 	if clears {
 		// A reset has no cost: 1 selects the item.
 		_, _ = l.change(ctx, &d, OpReset, func(i int, _ decided) int64 { return only(fates[i] == cleared, 1) })
 	}
-	if !clears && !returns && said == 0 {
-		return // Adjust may still change the charge
-	}
-	if !d.ended.CompareAndSwap(false, true) {
-		return // the handler has given everything back
+	if was == adjusted {
+		return // everything has been refunded
 	}
 	if returns {
 		_, _ = l.change(ctx, &d, OpRefund, func(i int, it decided) int64 { return only(fates[i] == returned, it.cost) })
 	}
-	if said > 0 {
+	if was > 0 {
 		estimated := func(i int, it decided) bool { return fates[i] == kept && d.snap.rules[it.rule].Cost != nil }
-		_ = l.adjust(ctx, &d, said-1, estimated, o.Panicked)
+		_ = l.adjust(ctx, &d, int64(was)-1, estimated, o.Panicked)
 	}
 }
 

@@ -238,6 +238,23 @@ func TestSetCostWhileItIsSettled(t *testing.T) {
 	}
 }
 
+// A stream may refund its request while Settle runs. What Counts does not count is refunded too.
+func TestAnAdjustWhileItIsSettled(t *testing.T) {
+	var d core.Decision
+	var l *core.Limiter
+	rule := func(name string, cost func(core.Request) (int64, error)) core.Rule {
+		return core.Rule{Name: name, Key: static("k"), Limits: []core.Limit{core.PerHour(100)}, Cost: cost, Counts: func(core.Request, core.Outcome) bool {
+			return l.Adjust(t.Context(), d, 0) != nil
+		}}
+	}
+	l = newLimiter(t, core.Config{Rules: []core.Rule{rule("requests", nil), rule("words", costs(10))}}, newClock())
+	d = l.Check(&request{})
+	l.Settle(&request{}, d, core.Outcome{Status: 404})
+	if a, b := left(t, l, "requests", "k"), left(t, l, "words", "k"); a != 100 || b != 100 {
+		t.Errorf("%d and %d left, want 100 and 100", a, b)
+	}
+}
+
 // What Counts and Clears decide comes before the cost.
 func TestSetCostBesideCountsAndClears(t *testing.T) {
 	l := newLimiter(t, core.Config{Rules: []core.Rule{

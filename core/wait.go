@@ -18,7 +18,7 @@ import (
 // served, in a line for each key of a rule. Others do not queue, and may overtake. The first in
 // line asks the store, then again after RetryAfter, and at once if this limiter changes the key's
 // counters otherwise (Adjust, Settle, Grant, Reset, ResetAll, Block). A request with several keys
-// stands in one line at a time: that of the key that denies it longest.
+// stands in one line at a time. If two of its keys always have a line, it may never be allowed.
 //
 // A request that clearly cannot be allowed in time is denied at once. Others may be denied when
 // their time is over, with a RetryAfter that is a lower bound.
@@ -34,7 +34,7 @@ func (l *Limiter) Wait(ctx context.Context, cost int64, hits ...Hit) (d Decision
 	c := l.session(s)
 	t := turn{session: c, lines: &l.lines, ctx: ctx, worker: true}
 	err = c.takeAll(ctx, cost, hits, &t, &d)
-	t.setWaited(&d)
+	t.conclude(&d)
 	l.end(ctx, c, &d)
 	if err == nil && !d.Allowed {
 		err = fmt.Errorf("limiter %q, rule %q: %w", s.name, d.Rule(), t.why)
@@ -113,11 +113,30 @@ func (t *turn) take() error {
 	}
 }
 
-// setWaited writes into d how long the request has waited.
-func (t *turn) setWaited(d *Decision) {
+// conclude writes into d how long the request has waited and, if it is denied, why it does not wait
+// longer.
+func (t *turn) conclude(d *Decision) {
 	if t.slept {
 		d.Waited = time.Since(t.since)
 	}
+	if d.Reason != ReasonOverLimit {
+		return
+	}
+	switch d.Err = contextErr(t.ctx); {
+	case d.Err == nil:
+		d.Err = t.why
+	case errors.Is(d.Err, context.Canceled):
+		d.Reason = ReasonCanceled
+	}
+}
+
+// contextErr returns ctx.Err(), or what it is about to be: the timer of a context may be a little
+// later than that of a request that waits until the same deadline.
+func contextErr(ctx context.Context) error {
+	if end, ok := ctx.Deadline(); ok && ctx.Err() == nil && !time.Now().Before(end) {
+		return context.DeadlineExceeded
+	}
+	return ctx.Err()
 }
 
 // patient returns whether the request may wait in the line of an item's key.
@@ -229,7 +248,7 @@ func (t *turn) sleep(wait time.Duration, last bool) bool {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
-	case <-t.me.turn:
+	case <-t.me.woken:
 		last = false
 	case <-timer.C:
 	case <-t.ctx.Done():
@@ -307,10 +326,10 @@ type line struct {
 
 // waiter is a request in a line.
 type waiter struct {
-	line *line
-	at   *list.Element
-	cost int64
-	turn chan struct{} // has a value if the waiter has become the head, or should take sooner
+	line  *line
+	at    *list.Element
+	cost  int64
+	woken chan struct{} // has a value if the waiter has become the head, or should take sooner
 }
 
 // place is where a request stands.
@@ -351,7 +370,7 @@ func (q *lines) join(name []byte, cost int64, s *snapshot) (w *waiter, at place)
 		l = &line{name: string(name)}
 		q.of[l.name] = l
 	}
-	w = &waiter{line: l, cost: cost, turn: make(chan struct{}, 1)}
+	w = &waiter{line: l, cost: cost, woken: make(chan struct{}, 1)}
 	w.at = l.waiters.PushBack(w)
 	l.hits += cost
 	q.waiting.Add(1)
@@ -393,7 +412,7 @@ func (q *lines) leave(w *waiter) {
 func (l *line) wake() {
 	l.due = time.Time{}
 	select {
-	case l.head().turn <- struct{}{}:
+	case l.head().woken <- struct{}{}:
 	default: // it has been woken, and has not looked yet
 	}
 }

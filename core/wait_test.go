@@ -257,7 +257,7 @@ func TestARequestIsDeniedWhenItsTimeIsOver(t *testing.T) {
 			at     time.Duration
 			reason core.Reason
 			err    error
-		}{{1500 * time.Millisecond, core.ReasonOverLimit, nil}, {500 * time.Millisecond, core.ReasonCanceled, context.Canceled}, {time.Second, core.ReasonOverLimit, context.DeadlineExceeded}} {
+		}{{1500 * time.Millisecond, core.ReasonOverLimit, core.ErrWaitTooLong}, {500 * time.Millisecond, core.ReasonCanceled, context.Canceled}, {time.Second, core.ReasonOverLimit, context.DeadlineExceeded}} {
 			d, _ := c.of(1 + i)
 			if d.Allowed || d.Reason != want.reason || !errors.Is(d.Err, want.err) || d.at != want.at || d.Waited != want.at || d.Rule() != "busy" || d.RetryAfter != 5*time.Second-want.at || !strings.Contains(d.String(), fmt.Sprint("after waiting ", want.at)) {
 				t.Errorf("request %d at %v: %v, %v, rule %q, waited %v, retry after %v", 1+i, d.at, d.Reason, d.Err, d.Rule(), d.Waited, d.RetryAfter)
@@ -355,7 +355,7 @@ func TestALineIsBounded(t *testing.T) {
 		come(201, "other") // allowed
 		come(202, "other") // the limiter's lines are full
 		for _, i := range []int{200, 202} {
-			if d, done := c.of(i); !done || d.Allowed || d.RetryAfter <= 0 {
+			if d, done := c.of(i); !done || d.Allowed || d.RetryAfter <= 0 || !errors.Is(d.Err, core.ErrLineFull) {
 				t.Errorf("request %d: %t, %v", i, done, d)
 			}
 		}
@@ -403,8 +403,8 @@ func TestARequestThatGoesAwayIsChargedNothing(t *testing.T) {
 		if d, _ := c.of(1); d.at != 0 || d.Allowed || d.Reason != core.ReasonCanceled || !errors.Is(d.Err, context.Canceled) {
 			t.Errorf("a Check whose client has gone: %v, %v", d, d.Err)
 		}
-		if d, _ := c.of(4); !errors.Is(d.err, context.Canceled) || errors.Is(d.err, core.ErrWaitTooLong) {
-			t.Errorf("a Wait whose context was canceled: %v", d.err)
+		if d, _ := c.of(4); !errors.Is(d.err, context.Canceled) || errors.Is(d.err, core.ErrWaitTooLong) || d.Reason != core.ReasonCanceled || !errors.Is(d.Err, context.Canceled) {
+			t.Errorf("a Wait whose context was canceled: %v, %v, %v", d.err, d.Reason, d.Err)
 		}
 		if got := s.takes.Load(); got != takes+1 { // by the next head
 			t.Errorf("the store was asked %d times because clients went away", got-takes)

@@ -37,7 +37,7 @@ type order struct {
 // result is the answer to an order.
 type result struct {
 	Error string `json:"error,omitempty"`
-	// Note is what the operator must know of what was done, or of what Limits show.
+	// Note is for the operator, such as lookedAlone.
 	Note   string      `json:"note,omitempty"`
 	Limits []limitLeft `json:"limits,omitempty"`
 }
@@ -136,7 +136,7 @@ func read(body io.Reader) (o order, err error) {
 	return o, nil
 }
 
-// onKey does something with a key of a limiter.
+// onKey looks at a key of a limiter, unblocks it or bans it.
 func (p *Page) onKey(r *http.Request, o order) (result, error) {
 	p.mu.Lock()
 	l := p.limiters[o.Limiter]
@@ -153,7 +153,7 @@ func (p *Page) onKey(r *http.Request, o order) (result, error) {
 		hit = core.Hit{Rule: k.Rule, Key: k.Key, Extra: k.Extra}
 	}
 	m, a := l.manages.Load(), Action{Name: o.Do, Limiter: o.Limiter, Rule: hit.Rule, Key: hit.Key}
-	// What was begun is done, also if the browser goes away.
+	// The order is carried out even if the browser goes away.
 	ctx := context.WithoutCancel(r.Context())
 	var err error
 	switch o.Do {
@@ -190,8 +190,8 @@ func unknownRule(err error, rule string) error {
 	return err
 }
 
-// forget forgets the failures of a login: of a username, or if the key is an IP address, of that
-// address and of a username that is spelt like it.
+// forget forgets the failures of a username at a login. If the key is an IP address, forget
+// forgets those of the address too.
 func (p *Page) forget(r *http.Request, o order) (result, error) {
 	p.mu.Lock()
 	login := p.logins[o.Limiter]

@@ -16,15 +16,15 @@ import (
 type Config struct {
 	// Instance names this process on the page: "" means the name of the host.
 	Instance string
-	// Authorize decides whether the client that sent r may do a. who is written to the
-	// log: the name of the user, for instance. If err is not nil, the action is denied
-	// with status 403; the client does not see the error. Authorize may be called
-	// concurrently. nil means that nobody may change anything.
+	// Authorize decides whether the client that sent r may do a. who is for the log, such as
+	// the name of the user. If err is not nil, the action is denied with status 403. The
+	// client does not see the error. Authorize may be called concurrently. nil means that
+	// nobody may change anything.
 	Authorize func(r *http.Request, a Action) (who string, err error)
-	// ShowKey returns the text that stands for a key on the page, such as the key itself.
-	// What it returns is shown as text, whatever it holds. It may be called concurrently.
-	// nil means a hash of the key, so that the page shows no addresses and no usernames. A key
-	// for which it returns "" is shown as the hash.
+	// ShowKey returns the text that the page shows for a key, such as the key itself. The
+	// page shows it as text, never as HTML. For "", and without ShowKey, the page shows a
+	// hash of the key, and so no addresses and no usernames. ShowKey may be called
+	// concurrently.
 	ShowKey func(limiter, rule, key string) string
 	// Secret is the secret of that hash, of 16 bytes or more. Processes with the same
 	// Secret show the same hash for a key. nil means a random one.

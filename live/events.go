@@ -14,8 +14,8 @@ const (
 	writeTime = 10 * time.Second
 )
 
-// frame is what the page says in one second. The first viewer that wants its event makes it,
-// for all of them: if nobody looks, none is made.
+// frame is one second of the page, with an event for its viewers. The first viewer makes the
+// event for all of them. Without a viewer, there is no event.
 type frame struct {
 	second int64
 	passed chan struct{} // closed at the end of the second

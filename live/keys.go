@@ -14,11 +14,11 @@ const shownKeys = 20 // of each list
 
 // seenKey is a key on the page.
 type seenKey struct {
-	// ID stands for the key in an action: it is the keyed hash of limiter, rule and key.
+	// ID stands for the key in an action: it is the keyed hash of rule and key.
 	ID    string `json:"id"`
 	Rule  string `json:"rule"`
 	Label string `json:"label"`
-	Cut   bool   `json:"cut,omitempty"` // too long to be kept: no action knows it
+	Cut   bool   `json:"cut,omitempty"` // too long to be kept whole: ID is of no use
 	// Count is how often the key was denied for certain: Over more is possible. Both are
 	// halved each minute.
 	Count uint64  `json:"count"`
@@ -28,10 +28,10 @@ type seenKey struct {
 }
 
 // id returns the keyed hash of a key.
-func (p *Page) id(limiter string, k sketch.Key) string {
+func (p *Page) id(k sketch.Key) string {
 	h := hmac.New(sha256.New, p.config.Secret)
 	var length [4]byte
-	for _, part := range []string{limiter, k.Rule, k.Key, k.Extra} {
+	for _, part := range []string{k.Rule, k.Key, k.Extra} {
 		binary.BigEndian.PutUint32(length[:], uint32(len(part)))
 		_, _ = h.Write(length[:])
 		_, _ = h.Write([]byte(part))
@@ -40,7 +40,7 @@ func (p *Page) id(limiter string, k sketch.Key) string {
 }
 
 func (p *Page) seen(l *limiter, c sketch.Counted, ago int64) seenKey {
-	k := seenKey{ID: p.id(l.name, c.Key), Rule: c.Rule, Cut: c.Cut, Count: c.Count - c.Over, Over: c.Over, Ago: max(0, ago)}
+	k := seenKey{ID: p.id(c.Key), Rule: c.Rule, Cut: c.Cut, Count: c.Count - c.Over, Over: c.Over, Ago: max(0, ago)}
 	if p.config.ShowKey != nil {
 		k.Label = p.config.ShowKey(l.name, c.Rule, c.Key.Key)
 	}
@@ -76,7 +76,7 @@ func (p *Page) nearest(l *limiter, second int64) []seenKey {
 func (p *Page) keyOf(l *limiter, id string) (k sketch.Key, ok bool) {
 	for _, s := range []*sketch.Sketch{l.denied, l.near} {
 		for _, c := range s.Top(deniedKeys) {
-			if !c.Cut && p.id(l.name, c.Key) == id {
+			if !c.Cut && p.id(c.Key) == id {
 				return c.Key, true
 			}
 		}

@@ -126,6 +126,8 @@ func TestOrdersThatAreDenied(t *testing.T) {
 		"another site of the same domain":       {a, []string{"Sec-Fetch-Site", "same-site"}, 403},
 		"another origin, in an old browser":     {a, []string{"Origin", "https://evil.example"}, 403},
 		"a form":                                {a, []string{"Content-Type", "text/plain"}, 415},
+		"a form of another type":                {a, []string{"Content-Type", "application/x-www-form-urlencoded"}, 415},
+		"no type":                               {a, []string{"Content-Type", ""}, 415},
 		"no JSON":                               {`do=ban`, nil, 400},
 		"nothing":                               {"", nil, 400},
 		"an unknown field":                      {strings.Replace(a, "do", "todo", 1), nil, 400},

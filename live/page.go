@@ -53,15 +53,15 @@ func New(c Config) (*Page, error) {
 	return p, nil
 }
 
-// Close ends the page's goroutine and the events of the browsers that show the page. They
-// say so, and ask again with growing pauses. The limiters go on. The error is always nil.
+// Close ends the page's goroutine and the events for browsers. A browser says so, and asks
+// again with growing pauses. The limiters go on. The error is always nil.
 func (p *Page) Close() error {
 	p.once.Do(func() { close(p.stop) })
 	<-p.done
 	return nil
 }
 
-// run lets a second pass at a time.
+// run calls pass each second.
 func (p *Page) run() {
 	defer close(p.done)
 	t := time.NewTicker(time.Second)
@@ -89,10 +89,9 @@ func (p *Page) pass() {
 }
 
 // Manage lets the page look at keys of the limiters, and change them if
-// [Config.Authorize] allows it. The limiters must have the page as an Observer, too:
-// without it the page has no counts of them. Of several limiters of one name, the page
-// shows the rules of the last one, and manages that one. Manage panics if one of the
-// limiters is nil.
+// [Config.Authorize] allows it. The page has counts of a limiter only if it is also the
+// limiter's Observer. If several limiters have one name, the page shows the rules of the last
+// one, and manages that one. Manage panics if one of the limiters is nil.
 func (p *Page) Manage(limiters ...*core.Limiter) {
 	if slices.Contains(limiters, nil) {
 		panic("live: Manage: a limiter is nil: pass those that core.New has returned")

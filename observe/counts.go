@@ -17,6 +17,7 @@ package observe
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/floodgate-go/floodgate/core"
@@ -40,26 +41,17 @@ func NewCounts() *Counts { return new(Counts) }
 // limiter has the counts of one limiter.
 type limiter struct {
 	name string
-	all  *stripes.Numbers // indexed by the constants below
+	all  *stripes.Numbers // by core.Reason, of the decisions that no limit has made; and degraded
 
-	mu     sync.Mutex
-	limits []*limit // in the order in which they were first seen
-	events []*event // likewise
+	mu     sync.Mutex // of the lists, each in the order in which its elements were first seen
+	limits []*limit
+	events []*event
 	store  []*operation
-
 	queues []*queue
 }
 
-// What is counted for a limiter as a whole.
-const (
-	skipped = iota
-	noRule
-	badRequest
-	failed
-	deniedAround // by a checker around the limiter
-	degraded
-	canceled
-)
+// degraded is the index of the degraded decisions: no core.Reason is as large.
+const degraded = 7
 
 // limit has the counts of one limit of a rule.
 type limit struct {
@@ -79,21 +71,19 @@ const (
 func (c *Counts) Observe(name string, rules []core.Rule) core.ObserverFuncs {
 	l := c.limiter(name)
 	limits := make([][]*limit, len(rules))
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	for i := range rules {
 		for j := range rules[i].Limits {
 			limits[i] = append(limits[i], l.limit(rules[i].Name, rules[i].Limits[j].Name))
 		}
 		if rules[i].MaxWait > 0 {
-			l.queueOf(rules[i].Name)
+			l.queue(rules[i].Name)
 		}
 	}
 	return core.ObserverFuncs{
 		Decided: func(_ context.Context, d core.Decision, rule, limit int) {
 			switch {
 			case rule < 0 || d.Reason > core.ReasonOverLimit:
-				l.count(d.Reason)
+				l.all.Add(int(d.Reason))
 			case d.DryRun:
 				limits[rule][limit].counts.Add(dryRun)
 			case !d.Allowed:
@@ -124,49 +114,31 @@ func (c *Counts) Observe(name string, rules []core.Rule) core.ObserverFuncs {
 	}
 }
 
-// nearly is the part of a quota that is left if a limit is near.
+// nearly is what a quota is divided by: a limit is near if the rest or less is left.
 const nearly = 10
-
-// count counts a decision that no limit has made.
-func (l *limiter) count(why core.Reason) {
-	switch why {
-	case core.ReasonSkipped:
-		l.all.Add(skipped)
-	case core.ReasonBadRequest:
-		l.all.Add(badRequest)
-	case core.ReasonFailed:
-		l.all.Add(failed)
-	case core.ReasonCanceled:
-		l.all.Add(canceled)
-	case core.ReasonOverLimit:
-		l.all.Add(deniedAround)
-	case core.ReasonNoRule, core.ReasonWithinLimits:
-		l.all.Add(noRule)
-	}
-}
 
 // limiter returns the limiter of a name.
 func (c *Counts) limiter(name string) *limiter {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, l := range c.limiters {
-		if l.name == name {
-			return l
-		}
-	}
-	l := &limiter{name: name, all: new(stripes.Numbers)}
-	c.limiters = append(c.limiters, l)
-	return l
+	return find(&c.mu, &c.limiters, func(l *limiter) bool { return l.name == name }, func() *limiter {
+		return &limiter{name: name, all: new(stripes.Numbers)}
+	})
 }
 
-// limit returns the limit of a rule. The caller holds the lock.
+// limit returns the limit of a rule.
 func (l *limiter) limit(rule, name string) *limit {
-	for _, m := range l.limits {
-		if m.rule == rule && m.name == name {
-			return m
-		}
+	return find(&l.mu, &l.limits, func(m *limit) bool { return m.rule == rule && m.name == name }, func() *limit {
+		return &limit{rule, name, new(stripes.Numbers)}
+	})
+}
+
+// find returns the element of a list for which is returns true. If there is none, it appends
+// the one that add returns.
+func find[T any](mu *sync.Mutex, list *[]*T, is func(*T) bool, add func() *T) *T {
+	mu.Lock()
+	defer mu.Unlock()
+	i := slices.IndexFunc(*list, is)
+	if i < 0 {
+		i, *list = len(*list), append(*list, add())
 	}
-	m := &limit{rule, name, new(stripes.Numbers)}
-	l.limits = append(l.limits, m)
-	return m
+	return (*list)[i]
 }

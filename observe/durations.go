@@ -10,13 +10,13 @@ import (
 type Durations struct {
 	// Took is the sum of all durations.
 	Took time.Duration
-	// Buckets counts, for each bound, the durations up to it and above the bound before; its last
-	// element counts those above all bounds. The bounds are [Bounds] for operations of a store, and
-	// [RequestBounds] for lines.
+	// Buckets has one count for each bound: that of the durations up to the bound and above the
+	// bound before. One more counts the durations above all bounds. The bounds are [Bounds] for
+	// operations of a store, and [RequestBounds] for requests that wait.
 	Buckets []uint64
 }
 
-// Bounds returns the upper bounds of [StoreCounts.Buckets], in ascending order.
+// Bounds returns the bounds of the Buckets of [StoreCounts], in ascending order.
 func Bounds() []time.Duration { return slices.Clone(bounds) }
 
 var bounds = []time.Duration{
@@ -24,8 +24,8 @@ var bounds = []time.Duration{
 	25 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond, 250 * time.Millisecond, time.Second,
 }
 
-// RequestBounds returns the upper bounds of the Buckets of [WaitCounts], in ascending order:
-// those that OpenTelemetry names for ASP.NET Core's metrics, and 30 s and 1 min.
+// RequestBounds returns the bounds of the Buckets of [WaitCounts], in ascending order. They are
+// OpenTelemetry's for ASP.NET Core, and 30 s and 1 min.
 func RequestBounds() []time.Duration { return slices.Clone(requestBounds) }
 
 var requestBounds = []time.Duration{

@@ -10,7 +10,7 @@ import (
 // QueueCounts are the numbers of a rule whose requests may wait for their turn: see
 // core.Config.MaxWait and [core.Limiter.Wait].
 type QueueCounts struct {
-	// Rule is "" for requests that have waited, and have failed then.
+	// Rule is "" for requests that failed after they had waited.
 	Rule string
 	// Waiting is how many requests of this process are in line now, for all keys together.
 	Waiting int64
@@ -35,24 +35,16 @@ type queue struct {
 
 var waitResults = [3]string{Allowed, Denied, Failed}
 
-// queueOf returns the lines of a rule. The caller holds the lock.
-func (l *limiter) queueOf(rule string) *queue {
-	if i := slices.IndexFunc(l.queues, func(q *queue) bool { return q.rule == rule }); i >= 0 {
-		return l.queues[i]
-	}
-	q := &queue{rule: rule}
-	for i := range q.took {
-		q.took[i] = newDurations(requestBounds)
-	}
-	l.queues = append(l.queues, q)
-	return q
-}
-
-// queue returns the lines of a rule, which has them also if only Limiter.Wait makes any.
+// queue returns the lines of a rule. A rule without MaxWait has lines after a call of
+// Limiter.Wait.
 func (l *limiter) queue(rule string) *queue {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.queueOf(rule)
+	return find(&l.mu, &l.queues, func(q *queue) bool { return q.rule == rule }, func() *queue {
+		q := &queue{rule: rule}
+		for i := range q.took {
+			q.took[i] = newDurations(requestBounds)
+		}
+		return q
+	})
 }
 
 // waited counts a request that has waited in the line of a rule.

@@ -1,28 +1,27 @@
 package observe
 
-// LimiterCounts are the numbers of one limiter. A decision is in exactly one of Skipped,
-// NoRule, BadRequests, Failed, Canceled, Denied, and Allowed, Denied and DryRun of one of the
-// Limits.
+import "github.com/floodgate-go/floodgate/core"
+
+// LimiterCounts are the numbers of one limiter. A decision counts once: in Skipped, NoRule,
+// BadRequests, Failed, Canceled or Denied, or in Allowed, Denied or DryRun of one of the Limits.
 type LimiterCounts struct {
 	// Name is the limiter's name.
 	Name string
-	// Limits are the limits of the configuration, and of those before it, in the order in
-	// which they were first seen.
+	// Limits are the limits of this and of earlier configurations, in the order in which they
+	// were first seen.
 	Limits []LimitCounts
 	// Skipped is how many requests Hooks.ShouldLimit exempted, and NoRule how many no
 	// rule applied to. They were allowed.
 	Skipped, NoRule uint64
-	// BadRequests is how many requests were at fault, and Failed for how many a store, key function
-	// or hook failed. They were denied.
+	// BadRequests is how many requests had a mistake: see core.ErrBadRequest. Failed is for how
+	// many a store, key function or hook failed. They were denied, unless in a dry run.
 	BadRequests, Failed uint64
-	// Canceled is how many requests could not be decided on because the client had gone. They
-	// were denied.
+	// Canceled is how many requests were denied because the client had gone before the decision.
 	Canceled uint64
 	// Denied is how many requests a checker around the limiter denied, such as
 	// login.Config.OnSuspicion, without a limit.
 	Denied uint64
-	// Degraded is how many of all these decisions a store made without the shared
-	// counters.
+	// Degraded is how many of these decisions were made without the shared counters.
 	Degraded uint64
 	// Store are the operations of the store; none if the store is a core.Memory.
 	Store []StoreCounts
@@ -34,7 +33,7 @@ type LimiterCounts struct {
 	Events []EventCount
 }
 
-// LimitCounts are the numbers of the decisions that one limit has decided: see core.Decision.Limit.
+// LimitCounts are the numbers of the decisions of one limit: see core.Decision.Limit.
 type LimitCounts struct {
 	// Rule and Limit are the names of the rule and its limit.
 	Rule, Limit string
@@ -78,9 +77,11 @@ func (c *Counts) Read() []LimiterCounts {
 func (l *limiter) read() LimiterCounts {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	sum := func(why core.Reason) uint64 { return l.all.Sum(int(why)) }
 	n := LimiterCounts{
-		Name: l.name, Skipped: l.all.Sum(skipped), NoRule: l.all.Sum(noRule), BadRequests: l.all.Sum(badRequest),
-		Failed: l.all.Sum(failed), Canceled: l.all.Sum(canceled), Denied: l.all.Sum(deniedAround), Degraded: l.all.Sum(degraded),
+		Name: l.name, Skipped: sum(core.ReasonSkipped), NoRule: sum(core.ReasonNoRule) + sum(core.ReasonWithinLimits),
+		BadRequests: sum(core.ReasonBadRequest), Failed: sum(core.ReasonFailed), Canceled: sum(core.ReasonCanceled),
+		Denied: sum(core.ReasonOverLimit), Degraded: l.all.Sum(degraded),
 	}
 	for _, m := range l.limits {
 		n.Limits = append(n.Limits, LimitCounts{

@@ -4,8 +4,8 @@ import "iter"
 
 // The results of a decision, as metrics and logs name them.
 const (
-	// Allowed, Denied and DryRun are the results of a limit: DryRun is over the
-	// limit, and allowed by core.Config.DryRun. Denied is one of a limiter too.
+	// Allowed, Denied and DryRun are the results of a limit. A request with the result DryRun
+	// is over the limit, and core.Config.DryRun has allowed it. A limiter has Denied too.
 	Allowed = "allowed"
 	Denied  = "denied"
 	DryRun  = "dry_run"

@@ -17,24 +17,13 @@ type operation struct {
 
 // stored counts an operation of the store.
 func (l *limiter) stored(_ context.Context, name string, took time.Duration, err error) {
-	op := l.operation(name)
+	op := find(&l.mu, &l.store, func(op *operation) bool { return op.name == name }, func() *operation {
+		return &operation{name: name, took: newDurations(bounds)}
+	})
 	if err != nil {
 		op.errors.Add(1)
 	}
 	op.took.add(took)
-}
-
-func (l *limiter) operation(name string) *operation {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, op := range l.store {
-		if op.name == name {
-			return op
-		}
-	}
-	op := &operation{name: name, took: newDurations(bounds)}
-	l.store = append(l.store, op)
-	return op
 }
 
 // event is how often an event has been reported.
@@ -43,14 +32,14 @@ type event struct {
 	count atomic.Uint64
 }
 
-// mostEvents is how many names of events are counted apart. All further ones are others.
+// mostEvents is how many names of events are counted apart. The rest are others.
 const (
 	mostEvents = 16
 	others     = "other"
 )
 
-// reported counts an event. A name that is not UTF-8 would end all exports: Prometheus's
-// panics, that of OpenTelemetry fails.
+// reported counts an event. A name that is not UTF-8 would end the export of all metrics:
+// Prometheus panics, and OpenTelemetry fails.
 func (l *limiter) reported(_ context.Context, name string) {
 	l.event(strings.ToValidUTF8(name, "\ufffd")).count.Add(1)
 }

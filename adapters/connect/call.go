@@ -25,11 +25,9 @@ func callOf(ctx context.Context) *rpc.Call {
 // package has decided on the call. ctx is the context that the handler got, or one made from it.
 func DecisionFrom(ctx context.Context) (core.Decision, bool) { return callOf(ctx).Last() }
 
-// SetCost says what the call has really cost, in hits, once the handler knows: the rows that
-// were read, or the bytes that were sent. What the limiters have charged for the call is then
-// an estimate. After the handler has returned, the limiters charge what is missing, or give
-// back what is too much. [core.Decision.SetCost] tells which rules that concerns. SetCost
-// returns false if it concerns none.
+// SetCost sets the real cost of the call, in hits, when it is known: the rows read, or the bytes
+// sent. After the handler has returned, the limiters charge or refund the difference. SetCost
+// returns false if that concerns no rule: see [core.Decision.SetCost].
 //
 // The last call counts. SetCost may be called concurrently. ctx is the context that the
 // handler got, or one made from it.

@@ -14,9 +14,9 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// Deny returns the error for a call that a handler denies because of a decision of its own,
-// such as that of [core.Limiter.Take]. It sets the header of the response, as the interceptor
-// does. The handler returns the error. ctx is the context that the handler got.
+// Deny returns the error for a call that a handler denies with a decision of its own, such as that
+// of [core.Limiter.Take]. It sets the header of the response, as the interceptor does. The handler
+// returns the error. ctx is the context that the handler got.
 func Deny(ctx context.Context, d core.Decision) error {
 	r := &request{ctx: ctx}
 	var header http.Header

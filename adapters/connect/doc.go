@@ -8,14 +8,14 @@
 // PerIP is the shortest way to start. Interceptor accepts every core.Checker: a limiter with any
 // rules, a login guard or a set of policies. Connect has received and decoded the message of a
 // unary call before an interceptor runs. A call whose message cannot be decoded is never
-// counted. To deny a client before, put package httplimit around
-// the handler; its answer is one of HTTP, which clients of Connect read as a code without details.
+// counted. To deny a client earlier, put package httplimit around the handler. Clients of Connect
+// read its response as a code without details.
 //
 // # What key functions see
 //
 //	Request.Method          POST, or GET for a call that the client has sent with GET
 //	Request.Path, Route     the procedure, such as /shop.v1.Orders/Place
-//	Request.HeaderValues    the header; "Host" is always empty, because Connect does not tell it
+//	Request.HeaderValues    the header; "Host" is always empty, because Connect does not have it
 //	Request.Cookie          the cookies
 //	Request.RemoteAddr      the address of the connection's peer
 //	Request.Value           the values of the context

@@ -36,7 +36,7 @@ type options struct {
 // OnDenied sets a function that returns the error of a denied call. It replaces the error that is
 // made of the result of [core.Hooks.OnDisallowed]; the header of the response stays. If f
 // returns nil, the client gets the usual error: a denied call never reaches the handler. f is
-// called for every decision that is not Allowed, also for bad requests and failures: see
+// called for every decision that is not Allowed, including bad requests and failures: see
 // [core.Decision].Reason. It may be called concurrently.
 func OnDenied(f func(ctx context.Context, spec connect.Spec, d core.Decision) error) Option {
 	return func(o *options) { o.onDenied = f }
@@ -55,7 +55,7 @@ func OnDenied(f func(ctx context.Context, spec connect.Spec, d core.Decision) er
 // Do not use it with package inflight: each message would release the slot of the one before.
 // Give streams two interceptors: one for their slots, and one for their messages.
 //
-// Unary calls and clients are not concerned: the option has no effect on them.
+// The option has no effect on unary calls and on clients.
 func PerMessage() Option {
 	return func(o *options) { o.perMessage = true }
 }

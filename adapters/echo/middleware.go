@@ -57,7 +57,7 @@ type options struct {
 // OnDenied sets a handler that writes the status and the body of the response to a denied
 // request, in place of those that [core.Hooks.OnDisallowed] returns. The header already has
 // the fields of the limiter and of OnDisallowed, except the Content-Type. h is called for
-// every decision that is not Allowed, also for bad requests and failures: see
+// every decision that is not Allowed, including bad requests and failures: see
 // [core.Decision].Reason. It may be called concurrently.
 func OnDenied(h func(c echo.Context, d core.Decision) error) Option {
 	return func(o *options) { o.onDenied = h }
@@ -134,18 +134,16 @@ func exposed(e echo.Context) *adapter.Exposed {
 // If a goroutine outlives the handlers, pass it the decision and not e, because Echo reuses e.
 func DecisionFrom(e echo.Context) (core.Decision, bool) { return exposed(e).Last() }
 
-// SetCost says what the request has really cost, in hits, once the handler knows: the tokens
-// of an answer, the rows that were read. After the handlers have returned, the limiters
-// charge what is missing, or give back what is too much. SetCost returns false if that
-// concerns no rule: see [core.Decision.SetCost].
+// SetCost sets the real cost of the request, in hits, when it is known: the tokens of an answer, or
+// the rows read. After the handlers have returned, the limiters charge or refund the difference.
+// SetCost returns false if that concerns no rule: see [core.Decision.SetCost].
 //
 // The last call counts. SetCost may be called concurrently.
 func SetCost(e echo.Context, cost int64) bool { return exposed(e).SetCost(cost) }
 
-// Deny answers a request that a handler denies because of a decision of its own, such as
-// that of [core.Limiter.Take]. The response is the one that the hooks of the decision's
-// limiter make, with the headers that the middleware would set. The handler returns its
-// result, which is nil.
+// Deny answers a request that a handler denies with a decision of its own, such as that of
+// [core.Limiter.Take]. The hooks of the decision's limiter make the response. It has the headers
+// that the middleware would set. The handler returns its result, which is nil.
 func Deny(e echo.Context, d core.Decision) error {
 	httpresponse.Deny(e.Response(), e.Request(), &d, d.Denial(&request{e}), nil)
 	return nil

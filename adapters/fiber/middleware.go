@@ -22,7 +22,7 @@
 // can answer with status 417 only. Keep BodyLimit small on routes that anybody can reach.
 //
 // If the application streams bodies (fiber.Config.StreamRequestBody), a limiter that needs
-// the body reads all of it into memory, up to BodyLimit, and refuses a longer body with
+// the body reads all of it into memory, up to BodyLimit, and denies a longer body with
 // 400.
 //
 // If a handler of an allowed request leaves a streamed body unread, fasthttp reads the rest of
@@ -69,7 +69,7 @@ type options struct {
 // OnDenied sets a handler that writes the status and the body of the response to a denied
 // request, in place of those that [core.Hooks.OnDisallowed] returns. The header already has
 // the fields of the limiter and of OnDisallowed, except the Content-Type. h is called for
-// every decision that is not Allowed, also for bad requests and failures: see
+// every decision that is not Allowed, including bad requests and failures: see
 // [core.Decision].Reason. It may be called concurrently.
 func OnDenied(h func(c *fiber.Ctx, d core.Decision) error) Option {
 	return func(o *options) { o.onDenied = h }
@@ -111,10 +111,9 @@ func DecisionFrom(f *fiber.Ctx) (core.Decision, bool) {
 	return fasthttprequest.DecisionFrom(f.Context)
 }
 
-// SetCost says what the request has really cost, in hits, once the handler knows: the tokens
-// of an answer, the rows that were read. After the handlers have returned, the limiters
-// charge what is missing, or give back what is too much. SetCost returns false if that
-// concerns no rule: see [core.Decision.SetCost].
+// SetCost sets the real cost of the request, in hits, when it is known: the tokens of an answer, or
+// the rows read. After the handlers have returned, the limiters charge or refund the difference.
+// SetCost returns false if that concerns no rule: see [core.Decision.SetCost].
 //
 // The last call counts. SetCost may be called concurrently, but not after the handler has
 // returned: Fiber may then have given the context to another request. A stream is sent after
@@ -123,10 +122,9 @@ func DecisionFrom(f *fiber.Ctx) (core.Decision, bool) {
 // DecisionFrom does.
 func SetCost(f *fiber.Ctx, cost int64) bool { return fasthttprequest.SetCost(f.Context, cost) }
 
-// Deny answers a request that a handler denies because of a decision of its own, such as
-// that of [core.Limiter.Take]. The response is the one that the hooks of the decision's
-// limiter make, with the headers that the middleware would set. The handler returns its
-// result, which is nil.
+// Deny answers a request that a handler denies with a decision of its own, such as that of
+// [core.Limiter.Take]. The hooks of the decision's limiter make the response. It has the headers
+// that the middleware would set. The handler returns its result, which is nil.
 func Deny(f *fiber.Ctx, d core.Decision) error {
 	major.Deny(f, f.Context(), d)
 	return nil

@@ -54,7 +54,7 @@ type options struct {
 // OnDenied sets a handler that writes the status and the body of the response to a denied
 // request, in place of those that [core.Hooks.OnDisallowed] returns. The header already has
 // the fields of the limiter and of OnDisallowed, except the Content-Type. h is called for
-// every decision that is not Allowed, also for bad requests and failures: see
+// every decision that is not Allowed, including bad requests and failures: see
 // [core.Decision].Reason. It may be called concurrently.
 func OnDenied(h func(c *gin.Context, d core.Decision)) Option {
 	return func(o *options) { o.onDenied = h }
@@ -125,18 +125,17 @@ func exposed(g *gin.Context) *adapter.Exposed {
 // that the request has passed. The bool is false if there is none.
 func DecisionFrom(g *gin.Context) (core.Decision, bool) { return exposed(g).Last() }
 
-// SetCost says what the request has really cost, in hits, once the handler knows: the tokens
-// of an answer, the rows that were read. After the handlers have returned, the limiters
-// charge what is missing, or give back what is too much. SetCost returns false if that
-// concerns no rule: see [core.Decision.SetCost].
+// SetCost sets the real cost of the request, in hits, when it is known: the tokens of an answer, or
+// the rows read. After the handlers have returned, the limiters charge or refund the difference.
+// SetCost returns false if that concerns no rule: see [core.Decision.SetCost].
 //
 // The last call counts. SetCost may be called concurrently.
 func SetCost(g *gin.Context, cost int64) bool { return exposed(g).SetCost(cost) }
 
-// Deny answers a request that a handler denies because of a decision of its own, such as
-// that of [core.Limiter.Take]. The response is the one that the hooks of the decision's
-// limiter make, with the headers that the middleware would set. It aborts the chain of
-// handlers. The handler writes nothing after it.
+// Deny answers a request that a handler denies with a decision of its own, such as that of
+// [core.Limiter.Take]. The hooks of the decision's limiter make the response. It has the headers
+// that the middleware would set. Deny aborts the chain of handlers. The handler writes nothing after
+// it.
 func Deny(g *gin.Context, d core.Decision) {
 	g.Abort()
 	httpresponse.Deny(g.Writer, g.Request, &d, d.Denial(request{g}), nil)

@@ -16,9 +16,9 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// Deny returns the error for a call that a handler denies because of a decision of its own,
-// such as that of [core.Limiter.Take]. It sets the metadata of the response, as the interceptors
-// do. The handler returns the error.
+// Deny returns the error for a call that a handler denies with a decision of its own, such as that
+// of [core.Limiter.Take]. It sets the metadata of the response, as the interceptors do. The handler
+// returns the error.
 func Deny(ctx context.Context, d core.Decision) error {
 	r := &request{ctx: ctx}
 	r.method, _ = grpc.Method(ctx)

@@ -65,7 +65,7 @@ func OnDenied(f func(ctx context.Context, method string, d core.Decision) error)
 // Do not use it with package inflight: each message would release the slot of the one before.
 // Give streams two interceptors: one for their slots, and one for their messages.
 //
-// Unary calls and clients are not concerned: the option has no effect on them.
+// The option has no effect on unary calls and on clients.
 func PerMessage() Option {
 	return func(o *options) { o.perMessage = true }
 }

@@ -152,10 +152,9 @@ func DecisionFrom(ctx context.Context) (core.Decision, bool) { return exposed(ct
 // request that the handler got, or one made from it.
 func SetCost(ctx context.Context, cost int64) bool { return exposed(ctx).SetCost(cost) }
 
-// Deny answers a request that a handler denies because of a decision of its own, such as
-// that of [core.Limiter.Take]. The response is the one that the hooks of the decision's
-// limiter make, with the headers that the middleware would set. The handler writes nothing after
-// it.
+// Deny answers a request that a handler denies with a decision of its own, such as that of
+// [core.Limiter.Take]. The hooks of the decision's limiter make the response. It has the headers
+// that the middleware would set. The handler writes nothing after it.
 func Deny(w http.ResponseWriter, r *http.Request, d core.Decision) {
 	httpresponse.Deny(w, r, &d, d.Denial(httprequest.Request{HTTP: r}), nil)
 }

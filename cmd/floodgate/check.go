@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -15,14 +14,11 @@ import (
 	"github.com/floodgate-go/floodgate/policy"
 )
 
-// readPolicy reads a policy file. It may be a pipe, as a shell's <(command) is. A file
-// that is too long is not read to its end, and package policy says so.
-func readPolicy(name string) ([]byte, error) {
+// read reads the beginning of a policy file or of a file of MuleSoft. It reads one byte more
+// than a policy file may have, so that a file that is too long is an error. The file may be a
+// pipe, as a shell's <(command) is.
+func read(name string) ([]byte, error) {
 	const most = 1 << 20
-	return readAtMost(name, most)
-}
-
-func readAtMost(name string, most int64) ([]byte, error) {
 	f, err := os.Open(name) //nolint:gosec // the user has named it
 	if err != nil {
 		return nil, err
@@ -31,23 +27,21 @@ func readAtMost(name string, most int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, most+1))
 }
 
-// load reads a policy file without opening its store. It takes users and tiers,
-// which only the program knows, to be available.
+// load reads a policy file. It opens no store of the file. The file may use users and
+// tiers, although only the program of the service knows them.
 func load(path string, store core.Store, opts ...policy.Option) (*policy.Set, error) {
-	text, err := readPolicy(path)
+	text, err := read(path)
 	if err != nil {
 		return nil, err
 	}
 	return policy.Parse(path, text, append([]policy.Option{
 		policy.WithStore(store),
-		policy.Log(slog.New(slog.DiscardHandler)), // check prints the warnings
 		policy.WithUser(func(core.Request) string { return "" }),
 		policy.WithTier(func(core.Request) (string, error) { return "", nil }),
 	}, opts...)...)
 }
 
-// withMemory loads a file over counters in memory that are dropped when use
-// returns.
+// withMemory calls use with the policies of a file. They count in memory.
 func withMemory(path string, use func(*policy.Set) error, opts ...policy.Option) error {
 	memory, err := core.NewMemory(core.MemoryConfig{})
 	if err != nil {
@@ -80,13 +74,14 @@ func checkCommand() *cobra.Command {
 							return err
 						}
 					}
-					found := "no errors"
+					found, count := "no errors", report.Plural(int64(len(warnings)), "warning", "warnings")
 					if len(warnings) > 0 {
-						found = "no errors, " + plural(len(warnings), "warning", "warnings")
+						found += ", " + count
 					}
-					err := printFine(c.OutOrStdout(), fmt.Sprintf("%s: %s, %s", report.Plain(file), plural(len(set.Policies()), "policy", "policies"), found))
+					policies := report.Plural(int64(len(set.Policies())), "policy", "policies")
+					err := printFine(c.OutOrStdout(), fmt.Sprintf("%s: %s, %s", report.Plain(file), policies, found))
 					if strict && len(warnings) > 0 {
-						err = errors.Join(err, fmt.Errorf("%s: %s: --strict treats warnings as errors", file, plural(len(warnings), "warning", "warnings")))
+						err = errors.Join(err, fmt.Errorf("%s: %s: --strict treats warnings as errors", file, count))
 					}
 					return err
 				})
@@ -97,14 +92,6 @@ func checkCommand() *cobra.Command {
 	}
 	c.Flags().BoolVar(&strict, "strict", false, "treat warnings as errors")
 	return c
-}
-
-// plural writes a number and the word for so many.
-func plural(n int, one, many string) string {
-	if n == 1 {
-		many = one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }
 
 func schemaCommand() *cobra.Command {
@@ -128,7 +115,7 @@ func importCommand() *cobra.Command {
 			"If a part has no equivalent, import reports its place and writes nothing.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			text, err := readAtMost(args[0], mulesoft.MaxBytes)
+			text, err := read(args[0])
 			if err != nil {
 				return err
 			}

@@ -20,7 +20,8 @@ import (
 	redisstore "github.com/floodgate-go/floodgate/stores/redis"
 )
 
-// service is the Redis of a running service. It notes what is opened in it.
+// service is the Redis of a running service. It records the limiter that was opened last,
+// which is the one that denies; that of the dry runs is opened before it.
 type service struct {
 	*redisstore.Store
 	url     string
@@ -71,8 +72,8 @@ func (s *service) open(path string, use func(*policy.Set) error) error {
 	return errors.Join(err, set.Close(), client.Close())
 }
 
-// counted is the key that the flags of inspect, reset, grant and block name.
-type counted struct {
+// keyFlags name the key that inspect, reset, grant and block work on.
+type keyFlags struct {
 	service
 	policy, rule, key string
 
@@ -81,13 +82,13 @@ type counted struct {
 	out  io.Writer
 }
 
-// name names the key for a message.
-func (k *counted) name() string {
+// name returns the key and its policy for a message.
+func (k *keyFlags) name() string {
 	return fmt.Sprintf("key %s of policy %s", report.Key(k.hits[0].Key), k.policy)
 }
 
 // command returns a command about the counters of a key.
-func (k *counted) command(use, short, long string, do func(context.Context) error) *cobra.Command {
+func (k *keyFlags) command(use, short, long string, do func(context.Context) error) *cobra.Command {
 	c := &cobra.Command{
 		Use: use + " FILE", Short: short, Long: long, Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -107,13 +108,18 @@ func (k *counted) command(use, short, long string, do func(context.Context) erro
 }
 
 // find finds the counters that the flags name.
-func (k *counted) find(set *policy.Set) error {
+func (k *keyFlags) find(set *policy.Set) error {
 	key, err := report.ParseKey(k.key)
 	if err != nil {
 		return fmt.Errorf("%w: --key: %w", errUsage, err)
 	}
 	var policies, rules []string
-	for _, p := range set.Policies() {
+	all := set.Policies()
+	hasStore := slices.ContainsFunc(all, func(p policy.Policy) bool { return p.Shared })
+	for _, p := range all {
+		if len(p.Rules) == 0 || hasStore && !p.Shared {
+			continue // in-flight only, or counting: local
+		}
 		policies = append(policies, p.Name)
 		if p.Name != k.policy {
 			continue
@@ -123,30 +129,28 @@ func (k *counted) find(set *policy.Set) error {
 		}
 		for _, r := range p.Rules {
 			rules = append(rules, r.Name)
-			// The name of the policy may be left out of the rule's: then it is the tier's.
+			// The rule of a tier has the name POLICY-TIER. --rule may be the tier alone.
 			if k.rule == "" || k.rule == r.Name || k.policy+"-"+k.rule == r.Name {
 				k.hits = append(k.hits, r.Hit(key))
 			}
 		}
 	}
-	switch {
-	case rules == nil && k.policy == "":
-		return fmt.Errorf("%w: --policy is missing: the file has %s", errUsage, strings.Join(policies, ", "))
-	case rules == nil:
-		return fmt.Errorf("%w: --policy: %q: the file has %s", errUsage, k.policy, strings.Join(policies, ", "))
-	case len(k.hits) == 0:
-		return fmt.Errorf("%w: --rule: %q: the policy has %s", errUsage, k.rule, strings.Join(rules, ", "))
+	if rules == nil {
+		return fmt.Errorf("%w: --policy: %q: want a policy that counts in Redis: %s", errUsage, k.policy, strings.Join(policies, ", "))
+	}
+	if len(k.hits) == 0 {
+		return fmt.Errorf("%w: --rule: %q: want one of %s", errUsage, k.rule, strings.Join(rules, ", "))
 	}
 	return nil
 }
 
 func inspectCommand() *cobra.Command {
-	var k counted
+	var k keyFlags
 	return k.command("inspect", "Show what a key has used of its limits",
 		"inspect shows what a key has used of its limits in the Redis of a running service. It charges nothing.", k.inspect)
 }
 
-func (k *counted) inspect(ctx context.Context) error {
+func (k *keyFlags) inspect(ctx context.Context) error {
 	var b strings.Builder
 	b.WriteString("rule\tlimit\tused\tremaining\treset in\n")
 	for _, hit := range k.hits {
@@ -176,12 +180,12 @@ func limitText(l core.Limit) string {
 }
 
 func resetCommand() *cobra.Command {
-	var k counted
+	var k keyFlags
 	return k.command("reset", "Reset the counters of a key",
 		"reset deletes what a key has used in the Redis of a running service, and ends a block. The next request of the key begins a new window.", k.reset)
 }
 
-func (k *counted) reset(ctx context.Context) error {
+func (k *keyFlags) reset(ctx context.Context) error {
 	var used []string
 	for _, hit := range k.hits {
 		d, err := k.l.Peek(ctx, 1, hit)
@@ -207,11 +211,11 @@ func (k *counted) reset(ctx context.Context) error {
 }
 
 func grantCommand() *cobra.Command {
-	var k counted
+	var k keyFlags
 	var n int64
 	c := k.command("grant", "Give a key extra hits",
 		"grant gives a key extra hits in the Redis of a running service: it takes back as many of the hits that the key has used, the newest first, and shows what is left. "+
-			"A key never has more left than its whole quota. A rule with a lockout cannot be granted: reset ends a wait.",
+			"A key never has more left than its whole quota. A block stays, and a rule with a lockout cannot be granted: reset ends both.",
 		func(ctx context.Context) error {
 			if _, err := k.l.Grant(ctx, n, k.hits...); err != nil {
 				return err
@@ -229,7 +233,7 @@ func grantCommand() *cobra.Command {
 }
 
 func blockCommand() *cobra.Command {
-	var k counted
+	var k keyFlags
 	var length time.Duration
 	c := k.command("block", "Deny all requests of a key for some time",
 		"block denies all requests of a key, in every process of a running service that counts in Redis. The services notice it within a second. reset ends a block.",

@@ -23,6 +23,7 @@ policies:
   - {name: api, key: 'query["k"]', limits: [10/h fixed_window, 4/m fixed_window]}
   - {name: burst, limits: 10/h token_bucket burst=40, match: {methods: [PUT]}}
   - {name: tiered, tier: 'query["t"]', tiers: {default: 100/h, paid: 1000/h fixed_window}, key: 'query["k"]', match: {methods: [PUT]}}
+  - {name: trial, limits: 20/h, key: 'query["k"]', match: {methods: [PUT]}, dry-run: true}
 `)
 	// The service.
 	client := redis.NewClient(&redis.Options{Addr: server.Addr, DB: 2})
@@ -105,16 +106,35 @@ policies:
 	}
 
 	for want, args := range map[string][]string{
-		`--policy: "no": the file has api, burst, tiered`:              {"--policy", "no"},
-		`--rule: "no": the policy has api`:                             {"--policy", "api", "--rule", "no"},
-		`--rule: "tiered": the policy has tiered-default, tiered-paid`: {"--policy", "tiered", "--rule", "tiered"},
-		"--policy is missing: the file has api, burst, tiered":         {},
+		`--policy: "no": want a policy that counts in Redis: api, burst, tiered, trial`: {"--policy", "no"},
+		`--rule: "no": want one of api`:                             {"--policy", "api", "--rule", "no"},
+		`--rule: "tiered": want one of tiered-default, tiered-paid`: {"--policy", "tiered", "--rule", "tiered"},
+		`--policy: "": want a policy that counts in Redis: `:        {},
 	} {
 		for _, verb := range []string{"inspect", "reset"} {
 			if _, errs := expect(t, exitUsage, "", append([]string{verb, path, "--store", url}, args...)...); !strings.Contains(errs, want) {
 				t.Errorf("%s %q says %s, want %s", verb, args, errs, want)
 			}
 		}
+	}
+	// Without --rule, a reset is for all tiers. A dry run has its own counters.
+	hits := []core.Hit{{Rule: "tiered-default", Key: "y"}, {Rule: "tiered-paid", Key: "y"}}
+	for _, hit := range hits {
+		if _, err := api.Take(t.Context(), 7, hit); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := set.DryRun().Take(t.Context(), 6, core.Hit{Rule: "trial", Key: "y"}); err != nil {
+		t.Fatal(err)
+	}
+	if out, _ := expect(t, 0, "", "reset", path, "--store", url, "--policy", "tiered", "--key", "y"); out != "reset: key y of policy tiered, rule tiered-default, rule tiered-paid\n" {
+		t.Errorf("reset says %q", out)
+	}
+	if lines := inspect("--policy", "tiered", "--key", "y"); !strings.Contains(column(lines[0]), " 0 100 ") || !strings.Contains(column(lines[1]), " 0 1000 ") {
+		t.Errorf("of y after the reset: %q", lines)
+	}
+	if lines := inspect("--policy", "trial", "--key", "y"); !strings.Contains(column(lines[0]), " 6 14 ") {
+		t.Errorf("of the dry run: %q", lines)
 	}
 	if lines := inspect("--policy", "tiered", "--key", "x\x1b", "--rule", "tiered-paid"); len(lines) != 1 || !strings.HasPrefix(lines[0], "tiered-paid ") {
 		t.Errorf("of one tier: %q", lines)

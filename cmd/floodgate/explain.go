@@ -2,29 +2,29 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"net/netip"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	httplimit "github.com/floodgate-go/floodgate/adapters/nethttp"
 	"github.com/floodgate-go/floodgate/cmd/floodgate/internal/report"
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/httprequest"
 	"github.com/floodgate-go/floodgate/policy"
 )
 
-// asked is the request that explain explains.
-type asked struct {
-	method, target, from, user, tier, data string
-	headers, params                        []string
+// requestFlags describe the request that explain explains.
+type requestFlags struct {
+	method, target, route, from, user, tier, data string
+	headers, params                               []string
 }
 
 func explainCommand() *cobra.Command {
-	var q asked
+	var q requestFlags
 	c := &cobra.Command{
 		Use:   "explain FILE",
 		Short: "Show which policies apply to a request, with keys and limits",
@@ -36,13 +36,14 @@ func explainCommand() *cobra.Command {
 				return fmt.Errorf("%w: %w", errUsage, err)
 			}
 			return withMemory(args[0], func(set *policy.Set) error {
-				return ask(r, func(r core.Request) error { return writeExplanation(c.OutOrStdout(), set.Policies(), set.Explain(r)) })
+				return writeExplanation(c.OutOrStdout(), set.Policies(), set.Explain(httprequest.Request{HTTP: r}))
 			}, policy.WithUser(func(core.Request) string { return q.user }), policy.WithTier(func(core.Request) (string, error) { return q.tier, nil }))
 		},
 	}
 	f := c.Flags()
 	f.StringVar(&q.method, "method", http.MethodGet, "the method of the request")
 	f.StringVar(&q.target, "path", "/", "the path of the request, with its query")
+	f.StringVar(&q.route, "route", "", "the pattern of the matched route, for files that use route")
 	f.StringArrayVar(&q.headers, "header", nil, `a header, such as "X-Api-Key: k"; may be repeated`)
 	f.StringArrayVar(&q.params, "param", nil, "a parameter of the route, such as id=5, for files that use param; may be repeated")
 	f.StringVar(&q.data, "data", "", "the body of the request")
@@ -52,26 +53,27 @@ func explainCommand() *cobra.Command {
 	return c
 }
 
-func (q *asked) request() (*http.Request, error) {
-	// Read as a server reads it: //login is a path, and dots and escapes stay.
+// request returns the request as a server reads it: //login is a path, and dots and escapes stay.
+func (q *requestFlags) request() (*http.Request, error) {
 	if q.target == "" || q.target[0] != '/' && q.target != "*" || strings.ContainsAny(q.target, " \t\r\n") {
 		return nil, fmt.Errorf("--path: %q: want a path such as /users/5?a=b", q.target)
 	}
 	if q.method == "" || strings.ContainsAny(q.method, " \t\r\n") {
 		return nil, fmt.Errorf("--method: %q: want a method such as GET", q.method)
 	}
-	r, err := http.ReadRequest(bufio.NewReader(strings.NewReader(q.method + " " + q.target + " HTTP/1.1\r\nHost: localhost\r\n\r\n")))
-	if err != nil {
-		return nil, fmt.Errorf("--method and --path: a server cannot read %q: %w", q.method+" "+q.target, err)
-	}
-	r.Body, r.ContentLength = io.NopCloser(strings.NewReader(q.data)), int64(len(q.data))
+	text := q.method + " " + q.target + " HTTP/1.1\r\n"
 	for _, h := range q.headers {
-		name, value, found := strings.Cut(h, ":")
-		if name = strings.TrimSpace(name); !found || name == "" || strings.ContainsAny(name, " \t\r\n") {
+		if name, _, found := strings.Cut(h, ":"); !found || strings.TrimSpace(name) == "" || strings.ContainsAny(h, "\r\n") {
 			return nil, fmt.Errorf("--header: %q: want Name: value", h)
 		}
-		r.Header.Add(name, strings.TrimSpace(value))
+		text += h + "\r\n"
 	}
+	r, err := http.ReadRequest(bufio.NewReader(strings.NewReader(text + "\r\n")))
+	if err != nil {
+		return nil, fmt.Errorf("--method, --path and --header: a server cannot read %q: %w", text, err)
+	}
+	r.Host, r.Pattern = cmp.Or(r.Host, "localhost"), q.route
+	r.Body, r.ContentLength = io.NopCloser(strings.NewReader(q.data)), int64(len(q.data))
 	for _, p := range q.params {
 		name, value, found := strings.Cut(p, "=")
 		if !found || name == "" {
@@ -90,28 +92,6 @@ func (q *asked) request() (*http.Request, error) {
 	return r, nil
 }
 
-// ask shows a request as the adapter for net/http does.
-func ask(r *http.Request, see func(core.Request) error) (err error) {
-	shows := checker(func(r core.Request) { err = see(r) })
-	httplimit.Middleware(shows)(http.NotFoundHandler()).ServeHTTP(httptest.NewRecorder(), r)
-	return err
-}
-
-// checker is called with each request, and denies none.
-type checker func(core.Request)
-
-// Check implements [core.Checker].
-func (c checker) Check(r core.Request) core.Decision {
-	c(r)
-	return core.Decision{Allowed: true, Reason: core.ReasonSkipped}
-}
-
-// Deny implements [core.Checker].
-func (checker) Deny(core.Request, core.Decision) core.Denial { return core.Denial{} }
-
-// Settle implements [core.Checker].
-func (checker) Settle(core.Request, core.Decision, core.Outcome) {}
-
 func writeExplanation(w io.Writer, policies []policy.Policy, all []policy.Explanation) error {
 	var b strings.Builder
 	for i, p := range all {
@@ -125,7 +105,7 @@ func writeExplanation(w io.Writer, policies []policy.Policy, all []policy.Explan
 		}
 		fmt.Fprintf(&b, ": applies: %s\n", report.Plain(p.Why))
 		if p.Denied {
-			b.WriteString("  denied with 403: the address is in the list deny, or not in the list only\n")
+			b.WriteString("  denied with 403: the list deny has the address, or the list only lacks it\n")
 		}
 		if p.Err != nil {
 			fmt.Fprintf(&b, "  denied with 400: %s\n", report.Plain(p.Err.Error()))

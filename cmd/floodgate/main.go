@@ -18,6 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
@@ -43,11 +44,9 @@ const exitStatuses = `
 
 Exit status: 0 for success; 1 if a file has a mistake or the command failed; 2 if the command line is wrong; 130 after an interrupt.`
 
-// interruptible runs the program until it ends or is interrupted. Work that
-// does not look at its context, such as reading a pipe without a writer, ends
-// with the process.
+// interruptible runs the program until it ends or is interrupted. After an interrupt it does
+// not wait for run, which may be reading a pipe that has no writer.
 func interruptible(args []string, in io.Reader, out, errs io.Writer) int {
-	logging.Disable() // go-redis logs each failed connection, beside the error of the command
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	ended := make(chan int, 1)
@@ -65,9 +64,12 @@ var errUsage = errors.New("usage")
 
 // run is the program.
 func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) int {
-	started := false // without a mistake in the command line
+	started := false // the command line has no mistake
+	// go-redis and key functions write log lines beside the error of the command.
+	logging.Disable()
+	slog.SetDefault(slog.New(slog.DiscardHandler))
 	root := &cobra.Command{
-		Use:           "floodgate",
+		Use:           "floodgate COMMAND",
 		Short:         "Work with rate limit policies",
 		Long:          "floodgate checks and explains policy files, replays access logs through them, and shows the counters of a running service." + exitStatuses,
 		SilenceUsage:  true,
@@ -81,9 +83,9 @@ func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) 
 	root.SetOut(out)
 	root.SetErr(errs)
 	root.AddCommand(checkCommand(), explainCommand(), replayCommand(), schemaCommand(), inspectCommand(), resetCommand(), grantCommand(), blockCommand(), topCommand(), importCommand())
-	err := root.ExecuteContext(ctx)
+	called, err := root.ExecuteContextC(ctx)
 	if err != nil && !started {
-		err = fmt.Errorf("%w: %w", errUsage, err)
+		err = fmt.Errorf("%w: %w (want %s)", errUsage, err, called.UseLine())
 	}
 	switch {
 	case err == nil:

@@ -80,6 +80,12 @@ func TestCheckForAPerson(t *testing.T) {
 	if !strings.Contains(out, green+"✓ "+plain+good) || !strings.HasPrefix(errs, red+"✗ "+plain+bad+":2:11: ") || !strings.HasSuffix(errs, "\n      - name: a b\n              ^"+plain+"\n") {
 		t.Errorf("%s%q", out, errs)
 	}
+	// What would change the terminal is escaped, and a long line is left out.
+	for text, want := range map[string]string{"a: \x1b[2J": `a: \x1b[2J`, "policies: [{name: a, key: ip, limits: 1/x, # " + strings.Repeat("x", 200): ""} {
+		if _, errs := expect(t, 1, "", "check", file(t, "bad.yaml", text)); strings.Contains(errs, "\x1b[2J") || want != "" && !strings.Contains(errs, "\n    "+want) || want == "" && strings.Contains(errs, "xxx") {
+			t.Errorf("%q", errs)
+		}
+	}
 	t.Setenv("NO_COLOR", "1")
 	if out, errs := expect(t, 1, "", "check", good, bad); strings.Contains(out+errs, "\x1b") || strings.Count(errs, "\n") != 1 {
 		t.Errorf("with NO_COLOR: %s%s", out, errs)
@@ -114,11 +120,14 @@ func TestCheck(t *testing.T) {
 
 func TestUsage(t *testing.T) {
 	good, bare := file(t, "good.yaml", limits), file(t, "bare.yaml", "policies: [{name: a, key: ip, limits: 1/h}]")
+	// The service has no counter in Redis of the policies local and running.
+	local := file(t, "local.yaml", limits+"  - {name: local, key: ip, limits: 1/h, counting: local}\n  - {name: running, key: ip, in-flight: 3}\n")
 	for _, args := range [][]string{
 		{"chek"}, {"check"}, {"check", "--nonsense", good}, {"explain"}, {"explain", good, good}, {"explain", good, "--path", "x y"}, {"explain", good, "--header", "x"}, {"explain", good, "--method", "G T"},
 		{"explain", good, "--from", "nonsense"}, {"explain", good, "--from", "192.0.2.1:80"}, {"explain", good, "--path", "login"}, {"explain", good, "--path", ""}, {"explain", good, "--header", ": x"}, {"inspect", good, "--store", "redis://127.0.0.1:1", "--policy", "api", "--key", `"a`},
 		{"schema", "x"}, {"replay", good}, {"replay", good, "-", "--format", "pdf"}, {"replay", good, "-", "--honest", "0"}, {"replay", good, "-", "--fields", "a=b"}, {"replay", good, "-", "--fields", "a"},
-		{"inspect", bare}, {"top", good, "--store", "127.0.0.1"}, {"top", good, "--store", "http://x"}, {"top", good, "--store", "redis://127.0.0.1:1", "--top", "0"},
+		{"inspect", bare}, {"block", local, "--for", "1h", "--store", "redis://127.0.0.1:1", "--policy", "local"}, {"inspect", local, "--store", "redis://127.0.0.1:1", "--policy", "running"},
+		{"explain", good, "--header", "x: a\nb"}, {"explain", good, "--header", "x\xff: a"}, {"top", good, "--store", "127.0.0.1"}, {"top", good, "--store", "http://x"}, {"top", good, "--store", "redis://127.0.0.1:1", "--top", "0"},
 	} {
 		_, errs := expect(t, exitUsage, "", args...)
 		if !strings.HasPrefix(errs, "usage: ") || strings.Count(errs, "\n") != 1 {
@@ -127,6 +136,9 @@ func TestUsage(t *testing.T) {
 		if n := len(args); n > 3 && !strings.Contains(errs, args[n-2]) { // the flag that is wrong
 			t.Errorf("%q: %q does not name %s", args, errs, args[n-2])
 		}
+	}
+	if _, errs := expect(t, exitUsage, "", "explain"); !strings.Contains(errs, "want floodgate explain FILE") {
+		t.Errorf("without a file: %q", errs)
 	}
 	if out, _ := expect(t, 0, ""); !strings.Contains(out, "replay") {
 		t.Errorf("without a command: %q", out)
@@ -139,7 +151,7 @@ func TestUsage(t *testing.T) {
 
 func TestExplain(t *testing.T) {
 	good := file(t, "good.yaml", limits)
-	out, _ := expect(t, 0, "", "explain", good, "--method", "POST", "--path", "/login?x=1", "--header", "X-Api-Key: k\x1b", "--data", "username=bob", "--user", "ann", "--from", "203.0.113.7")
+	out, _ := expect(t, 0, "", "explain", good, "--method", "POST", "--path", "/login?x=1", "--header", "X-Api-Key: k\u009b", "--data", "username=bob", "--user", "ann", "--from", "203.0.113.7")
 	want := `login: applies: the request meets all conditions of match
   cost 1, counted in the store, for all processes together
   key bob
@@ -148,10 +160,10 @@ func TestExplain(t *testing.T) {
 api: applies: the policy has no match conditions
   cost 1, counted in the store, for all processes together
   tier default
-  key "k\x1b"
+  key "k\u009b"
     100 per 1m
 users (dry run: denies nothing): applies: the policy has no match conditions
-  denied with 403: the address is in the list deny, or not in the list only
+  denied with 403: the list deny has the address, or the list only lacks it
 `
 	if out != want {
 		t.Errorf("says:\n%s\nwant:\n%s", out, want)
@@ -174,8 +186,8 @@ users (dry run: denies nothing): applies: the policy has no match conditions
 	}
 }
 
-// A parameter of the route is given on the command line.
-func TestTheParametersOfTheRouteOfAnExplanation(t *testing.T) {
+// The route, its parameters and the host are given on the command line.
+func TestTheRouteAndTheHostOfAnExplanation(t *testing.T) {
 	path := file(t, "limits.yaml", `policies: [{name: api, key: 'param["id"]', missing: skip, limits: 1/m}, {name: type, key: 'header["content-type"]', missing: skip, limits: 1/m}]`)
 	out, _ := expect(t, 0, "", "explain", path, "--param", "id=a=b")
 	if !strings.Contains(out, "  key a=b\n") {
@@ -185,6 +197,10 @@ func TestTheParametersOfTheRouteOfAnExplanation(t *testing.T) {
 		t.Errorf("explain says %q", out)
 	}
 	expect(t, 2, "", "explain", path, "--param", "id")
+	path = file(t, "limits.yaml", `policies: [{name: route, key: route, limits: 1/m}, {name: host, key: 'header["host"]', limits: 1/m}]`)
+	if out, _ = expect(t, 0, "", "explain", path, "--route", "/users/{id}", "--header", "Host: shop.test"); !strings.Contains(out, "  key /users/{id}\n") || !strings.Contains(out, "  key shop.test\n") {
+		t.Errorf("explain says %q", out)
+	}
 }
 
 // The commands say that requests wait, and that nobody waits in a replay.
@@ -270,8 +286,7 @@ func TestAnOutputThatCannotBeWrittenFailsTheCommand(t *testing.T) {
 	}
 }
 
-// go-redis logs each failed connection to the standard error. The command prints
-// one line instead.
+// go-redis and key functions log to the standard error. The command prints one line, or none.
 func TestAStoreThatIsGoneIsOneLineOfErrors(t *testing.T) {
 	path := file(t, "limits.yaml", "policies: [{name: a, key: ip, limits: 1/h}]")
 	var errs bytes.Buffer
@@ -282,5 +297,11 @@ func TestAStoreThatIsGoneIsOneLineOfErrors(t *testing.T) {
 	}
 	if got := errs.String(); strings.Count(got, "\n") != 1 || !strings.HasPrefix(got, "floodgate: redis://127.0.0.1:1: ") {
 		t.Errorf("prints %q, want one line", got)
+	}
+	errs.Reset()
+	c = exec.CommandContext(t.Context(), os.Args[0], "explain", file(t, "route.yaml", "policies: [{name: a, key: route, limits: 1/h}]"))
+	c.Env, c.Stderr = append(os.Environ(), asProgram+"=1"), &errs
+	if err := c.Run(); err != nil || errs.Len() > 0 {
+		t.Errorf("explain: %v, prints %q, want nothing", err, &errs)
 	}
 }

@@ -27,7 +27,8 @@ func replayCommand() *cobra.Command {
 		Short: "Report what a policy file would have denied in an access log",
 		Long: "replay decides on each request of an access log at the time that the log has, and reports what would have been denied.\n" +
 			"A log has the common or combined format, or lines of JSON (nginx, Caddy, Traefik). It may be compressed with gzip. - is the standard input.\n" +
-			"Give several logs in the order of their times, the oldest first. Requests of a log wait for nothing and take no time: limits of requests in flight deny none.\n\n" +
+			"Give several logs in the order of their times, the oldest first. Requests of a log wait for nothing and take no time: limits of requests in flight deny none.\n" +
+			"Policies that read route see one only in lines of JSON that have the field route (--fields).\n\n" +
 			"In the report, an honest client is an address that never sent more than --honest requests in a minute of the clock.",
 		Args: cobra.MinimumNArgs(2),
 		RunE: func(c *cobra.Command, args []string) (err error) {
@@ -44,7 +45,7 @@ func replayCommand() *cobra.Command {
 				return fmt.Errorf("%w: --honest: %d: want 1 or more", errUsage, o.HonestPerMinute)
 			}
 			o.Name, o.Fields = args[0], fields
-			if o.Text, err = readPolicy(o.Name); err != nil {
+			if o.Text, err = read(o.Name); err != nil {
 				return err
 			}
 			r, err := replay.New(o)

@@ -56,7 +56,7 @@ func printMistake(w io.Writer, e *policy.Error) {
 
 // source returns the line of a mistake, and a caret below its column.
 func source(e *policy.Error) string {
-	text, err := readPolicy(e.File)
+	text, err := read(e.File)
 	if err != nil || e.Line < 1 {
 		return ""
 	}

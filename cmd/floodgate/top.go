@@ -17,21 +17,21 @@ import (
 	redisstore "github.com/floodgate-go/floodgate/stores/redis"
 )
 
-// topping is the command top.
-type topping struct {
+// topFlags are the flags of top.
+type topFlags struct {
 	service
 	top   int
 	known []string // keys that are listed by name
 }
 
 func topCommand() *cobra.Command {
-	var t topping
+	var t topFlags
 	c := &cobra.Command{
 		Use:   "top FILE",
 		Short: "List the keys that are nearest to their limits",
 		Long: "top lists the limits of which the largest share is used, in the Redis of a running service. It reads all keys of the server in small steps\n" +
 			"and charges nothing. Redis has only hashes of keys: top names the keys that --key gives, and prints the hashes of all others.\n" +
-			"It compares with the quotas of the limits; inspect knows a quota of one key.",
+			"It compares with the quotas of the limits; inspect knows a quota of one key. It leaves out policies with dry-run: true.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if t.top < 1 {
@@ -45,8 +45,8 @@ func topCommand() *cobra.Command {
 	return t.flags(c)
 }
 
-// names returns the known keys by the names of their counters.
-func (t *topping) names() (map[string]string, error) {
+// names returns the keys of --key, by the names of their counters in Redis.
+func (t *topFlags) names() (map[string]string, error) {
 	names := map[string]string{}
 	for _, r := range t.rules {
 		for _, text := range t.known {
@@ -61,12 +61,12 @@ func (t *topping) names() (map[string]string, error) {
 }
 
 // list writes the list.
-func (t *topping) list(ctx context.Context, set *policy.Set, out io.Writer) error {
+func (t *topFlags) list(ctx context.Context, set *policy.Set, out io.Writer) error {
 	names, err := t.names()
 	if err != nil {
 		return err
 	}
-	found, total := nearest{top: t.top}, 0
+	found, total := nearest{top: t.top}, int64(0)
 	byName := map[string][]core.Limit{}
 	for _, r := range t.rules {
 		byName[r.Name] = r.Limits
@@ -91,7 +91,7 @@ func (t *topping) list(ctx context.Context, set *policy.Set, out io.Writer) erro
 		}
 		lines += fmt.Sprintf("%s\t%s\t%s\t%d\t%d\t%v\t%s\n", n.policy, n.rule, n.limit, n.limit.Capacity()-n.result.Remaining, n.result.Remaining, n.result.ResetAfter.Round(time.Millisecond), key)
 	}
-	return report.Align(out, plural(total, "counter", "counters")+"\n"+lines)
+	return report.Align(out, report.Plural(total, "counter", "counters")+"\n"+lines)
 }
 
 // near is a counter and how much of a limit it has used.
@@ -109,12 +109,11 @@ type nearest struct {
 	held []near
 }
 
-// slack is how many counters are held beside four times the wanted number, so
-// that they are not sorted often.
+// slack is how many counters nearest holds beyond four times top, so that it sorts seldom.
 const slack = 1000
 
 func (n *nearest) add(one near) {
-	if n.held = append(n.held, one); len(n.held) > 4*n.top+slack {
+	if n.held = append(n.held, one); (len(n.held)-slack)/4 > n.top {
 		n.held = n.list()
 	}
 }

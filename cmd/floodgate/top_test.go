@@ -38,6 +38,17 @@ func take(t *testing.T, l *core.Limiter, n int64, key string) {
 	}
 }
 
+// SCAN may return a counter twice, also with other numbers.
+func TestTopListsACounterOnce(t *testing.T) {
+	n := nearest{top: 2}
+	for i, name := range []string{"a", "b", "a", "c"} {
+		n.add(near{name: name, used: float64(i)})
+	}
+	if got := n.list(); len(got) != 2 || got[0].name != "c" || got[1].name != "a" || got[1].used != 2 {
+		t.Errorf("lists %+v", got)
+	}
+}
+
 // A limit that no hit can use any more, such as one whose quota has become 0, and a
 // limit of which nothing is used are not listed.
 func TestTopListsWhatIsUsed(t *testing.T) {

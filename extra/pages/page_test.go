@@ -306,6 +306,11 @@ func TestAPageThatCanOnlyLook(t *testing.T) {
 	if !disabled || answer != "403 Limits, live" || one.allows("bob") {
 		t.Errorf("disabled %t, %q", disabled, answer)
 	}
+	// A limiter may be managed after its keys were seen.
+	const disabledOnes = `[...document.querySelectorAll("section[aria-label=planned] button[aria-label^=inspect]")].filter(e => e.disabled).length`
+	until(t, ctx, disabledOnes+` === 9`)
+	one.page.Manage(one.planned)
+	until(t, ctx, disabledOnes+` === 0`)
 }
 
 // A page of another site cannot let anybody in: not by a form, not by a request of a script.

@@ -113,7 +113,7 @@ var arrows = []struct {
 	{"cmd/floodgate/internal/replay", []string{"core", "policy", "cmd/floodgate/internal"}},
 	{"cmd/floodgate/internal/report", []string{"cmd/floodgate/internal"}},
 	{"cmd/floodgate/internal/mulesoft", []string{"core", "policy", "internal/boundedyaml"}},
-	{"cmd", []string{"core", "stores", "adapters", "policy", "cmd/floodgate/internal", "internal/regularfile"}},
+	{"cmd", []string{"core", "stores", "policy", "cmd/floodgate/internal", "internal/httprequest"}},
 	{"internal/readers", []string{"core", "keyfuncs", "login"}},
 	{"internal/pathtest", []string{"core", "policy", "internal"}},
 	{"internal/boundedyaml", nil},

@@ -1,5 +1,7 @@
 package meter
 
+import "math"
+
 // A lockout is a fixed window that answers each use of its whole quota with a
 // wait, and every further one with a longer wait:
 //
@@ -46,15 +48,10 @@ func (k *Waits) levels() uint32 {
 // length returns the length of the wait after this many others.
 func (k *Waits) length(strikes uint32) int64 {
 	d := k.First
-	for range strikes {
-		if d > k.Longest/k.Factor {
-			return k.Longest
-		}
-		if d *= k.Factor; k.Factor == 1 {
-			break
-		}
+	for range strikes { // at most maxStrikes
+		d = min(d*k.Factor, k.Longest)
 	}
-	return min(d, k.Longest)
+	return d
 }
 
 func loadLockout(w []uint64) lockoutCell {
@@ -185,7 +182,8 @@ func (*lockout) worstCase(m *Meter) int64 {
 		}
 		n++
 	}
-	return (n + (m.Window-1-passed)/m.Waits.Longest) * m.Quota
+	n += (m.Window - 1 - passed) / m.Waits.Longest
+	return min(n, math.MaxInt64/max(m.Quota, 1)) * m.Quota
 }
 
 func (*lockout) lifetime(m *Meter) int64 {

@@ -78,9 +78,6 @@ func (m *Meter) With(quota int64) Meter {
 		w.unlimited = true
 		return w
 	}
-	if quota == m.Quota {
-		return w
-	}
 	w.Quota, w.Capacity = quota, quota
 	if m.Algorithm == TokenBucket && m.ownCapacity != m.ownQuota && m.ownQuota != 0 && quota != 0 {
 		burst, _ := MulDiv(m.ownCapacity, quota, m.ownQuota)

@@ -1,7 +1,5 @@
 package meter
 
-import "math/bits"
-
 // A sliding window is approximated by two fixed ones: the hits of the current
 // window, and of the previous one the share that a window ending now still
 // covers. With W the length of a window and e = now − start:
@@ -85,10 +83,7 @@ func (*slidingWindow) wait(m *Meter, w []uint64, now, cost int64) int64 {
 // fits returns the largest part of a window for which count, weighted by it, is
 // at most room; count > room ≥ 0.
 func fits(room, count, window int64) int64 {
-	hi, lo := bits.Mul64(uint64(room+1), uint64(window))
-	lo, borrow := bits.Sub64(lo, 1, 0)
-	q, _ := bits.Div64(hi-borrow, lo, uint64(count))
-	return int64(q)
+	return wideMul(room+1, window).divUp(count) - 1
 }
 
 // refund takes hits of the time at out of the window that it is in.

@@ -101,11 +101,6 @@ const maxTime = math.MaxInt64 / 1000
 
 // Time reads a time.
 func (r *Reader) Time() int64 {
-	v, n := binary.Varint(r.Rest)
-	if n <= 0 || v > maxTime || v < -maxTime {
-		r.Bad = true
-		return 0
-	}
-	r.Rest = r.Rest[n:]
-	return v
+	v := r.Uvarint(2 * maxTime) // its last bit is the sign, as in binary.Varint
+	return int64(v>>1) ^ -int64(v&1)
 }

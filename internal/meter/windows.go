@@ -25,7 +25,8 @@ func (w *Windows) Window() int64 { return w.m.Window }
 // Negative counts mean 0. If the limit admits the hits and this is not a peek, r
 // is the result after them, and the caller counts them.
 func (w *Windows) Take(r *Result, start, now, current, previous, cost int64, peek bool) {
-	words := w.words(start, current, previous)
+	var words [cellWords]uint64
+	cell{t: start, a: count32(current), b: count32(previous)}.store(words[:])
 	w.m.Decide(r, words[:], now, cost)
 	if r.Allowed && !peek {
 		w.m.Charge(r, words[:], now, cost)
@@ -38,18 +39,6 @@ func (w *Windows) Take(r *Result, start, now, current, previous, cost int64, pee
 func (w *Windows) Charge(r *Result, start, now, current, previous, cost int64) {
 	all := w.With(Unlimited)
 	all.Take(r, start, now, current, previous, cost, false)
-}
-
-func (w *Windows) words(start, current, previous int64) (words [cellWords]uint64) {
-	c := cell{t: start, a: count32(current), b: count32(previous)}
-	if w.m.Algorithm == FixedWindow {
-		c.b = 0
-	}
-	if c.a == 0 && c.b == 0 {
-		c = cell{}
-	}
-	c.store(words[:])
-	return words
 }
 
 // Weight returns the part of the previous window that a window ending now

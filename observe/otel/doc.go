@@ -23,10 +23,9 @@
 //     "request_canceled". A client that hung up in line is "denied".
 //   - The durations have two more buckets, of 30 and 60 seconds.
 //
-// The attributes have short names, so
-// that a Prometheus behind OpenTelemetry has the names of package promobserve, and one
-// dashboard reads both. The results are the constants of package observe. The number of
-// series depends on the configuration alone.
+// The attributes have short names. A Prometheus behind OpenTelemetry thus has the names of
+// package promobserve, and one dashboard reads both. The results are the constants of package
+// observe. The number of series depends on the configuration alone.
 //
 // It is a separate module, so that nobody else has OpenTelemetry in go.mod. It needs the API only;
 // the program brings the SDK.

@@ -64,7 +64,8 @@ func New(c Config) (*Observer, error) {
 	return o, nil
 }
 
-// Close ends the export of the counters. The two histograms go on. The error is the meter's.
+// Close ends the export of the counters. The two histograms and the events of spans go on.
+// The error is the meter's.
 func (o *Observer) Close() error { return o.registration.Unregister() }
 
 // Observe implements [core.Observer].

@@ -188,6 +188,7 @@ func TestSpanEvents(t *testing.T) {
 	f.Decided(t.Context(), core.Decision{Reason: core.ReasonOverLimit}, 0, 0) // it has no span
 	f.Decided(ctx, core.Decision{Reason: core.ReasonOverLimit, Cost: 2, Remaining: 1, RetryAfter: 1500 * time.Millisecond}, 0, 1)
 	f.Decided(ctx, core.Decision{Reason: core.ReasonFailed, Err: errors.New("down"), Degraded: true}, -1, 0)
+	f.Decided(ctx, core.Decision{Reason: core.ReasonBadRequest}, 0, 0) // the limit has allowed it
 	f.Decided(ctx, core.Decision{Allowed: true, DryRun: true, Reason: core.ReasonOverLimit, RetryAfter: core.Never}, 0, 0)
 	f.Decided(ctx, core.Decision{Allowed: true, Degraded: true, Cost: 1}, 0, 0)
 	span.End()
@@ -199,6 +200,7 @@ func TestSpanEvents(t *testing.T) {
 		"floodgate.decision allowed=false,cost=1,limit=ip,limiter=default,reason=over limit,remaining=0,rule=ip",
 		"floodgate.decision allowed=false,cost=2,limit=user-1h,limiter=api,reason=over limit,remaining=1,retry_after=1.5,rule=user",
 		"floodgate.decision allowed=false,cost=0,degraded=true,error=down,limiter=api,reason=failed",
+		"floodgate.decision allowed=false,cost=0,limiter=api,reason=bad request",
 		"floodgate.decision allowed=true,cost=0,dry_run=true,limit=user-1s,limiter=api,reason=over limit,remaining=0,rule=user",
 		"floodgate.decision allowed=true,cost=1,degraded=true,limit=user-1s,limiter=api,reason=within limits,remaining=0,rule=user",
 	}

@@ -11,8 +11,7 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// addEvent adds an event to the span of a request that was denied, or would have been, or
-// that was decided on without the shared counters.
+// addEvent adds an event with the decision to the span of the request.
 func addEvent(ctx context.Context, limiter string, rules []core.Rule, d *core.Decision, rule, limit int) {
 	span := trace.SpanFromContext(ctx)
 	if !span.IsRecording() {
@@ -24,7 +23,7 @@ func addEvent(ctx context.Context, limiter string, rules []core.Rule, d *core.De
 		attribute.String("reason", d.Reason.String()),
 		attribute.Int64("cost", d.Cost),
 	}
-	if rule >= 0 {
+	if rule >= 0 && d.Reason <= core.ReasonOverLimit { // the limit has decided
 		attrs = append(attrs,
 			attribute.String("rule", rules[rule].Name),
 			attribute.String("limit", rules[rule].Limits[limit].Name),
@@ -48,8 +47,8 @@ func addEvent(ctx context.Context, limiter string, rules []core.Rule, d *core.De
 // longestError is how many bytes of an error's text are kept.
 const longestError = 1024
 
-// shown returns the text of an error, which may quote what a client has sent. It is cut,
-// and it is UTF-8: an exporter of OTLP drops a whole batch of spans for one text that is not.
+// shown returns the beginning of an error's text, which may quote what a client has sent. It is
+// UTF-8, because an exporter of OTLP drops a whole batch of spans for one text that is not.
 func shown(text string) string {
 	if len(text) > longestError {
 		end := longestError

@@ -22,9 +22,9 @@ import (
 type Config struct {
 	// Log gets the lines. nil: slog.Default(), as it is when a line is written.
 	Log *slog.Logger
-	// Every is the shortest time between two lines on one limit and result: 1 ms or
-	// more. 0 means a second. There are at most 2 lines for each limit and 4 more in that
-	// time.
+	// Every is the shortest time between two lines on one limit and result, from 1 ms to
+	// 24 hours. 0 means a second. In that time, there are at most 2 lines for each limit and
+	// 4 more.
 	Every time.Duration
 	// Keys adds the key of the request to its line. A key may hold what a client sent,
 	// such as a username.
@@ -35,24 +35,27 @@ type Config struct {
 //
 //	level=WARN msg="floodgate: denied" limiter=api rule=ip limit=ip retry_after=12s left_out=318
 //
-// for requests that were denied, and those that would have been, with the results denied, dry run
-// (over a limit: core.Config.DryRun), bad request and failed. A line without a rule is of a checker
-// around the limiter. left_out is the number of requests of that limit and result since the line
-// before. Requests whose client has gone (core.ReasonCanceled) have no line. The error wraps
-// [core.ErrConfig] and names the field.
+// The results are denied, dry run (over a limit, and core.Config.DryRun has allowed it), bad
+// request and failed. Lines of the last two have no rule. A denied request without a rule is one that a
+// checker around the limiter has denied. left_out is the number of requests of that limit and
+// result since the line before. A request whose client has gone (core.ReasonCanceled) has no
+// line. The error wraps [core.ErrConfig] and names the field.
 func New(c Config) (core.Observer, error) {
 	if c.Every == 0 {
 		c.Every = time.Second
 	}
-	if c.Every < time.Millisecond {
-		return nil, fmt.Errorf("%w: slogobserve: Every: %v: must be 1ms or more", core.ErrConfig, c.Every)
+	if c.Every < time.Millisecond || c.Every > 24*time.Hour {
+		return nil, fmt.Errorf("%w: slogobserve: Every: %v: must be from 1ms to 24h", core.ErrConfig, c.Every)
 	}
-	return &observer{c}, nil
+	return &observer{c, time.Now()}, nil
 }
 
-type observer struct{ Config }
+type observer struct {
+	Config
+	began time.Time
+}
 
-// limiter is what is logged of one configuration of a limiter.
+// limiter logs the decisions of one configuration of a limiter.
 type limiter struct {
 	*observer
 
@@ -78,8 +81,8 @@ func (l *limiter) decided(ctx context.Context, d core.Decision, rule, limit int)
 	if d.Allowed && !d.DryRun || d.Reason == core.ReasonCanceled {
 		return
 	}
-	at := &l.none
-	if rule >= 0 {
+	at, decided := &l.none, rule >= 0 && d.Reason <= core.ReasonOverLimit // by the limit
+	if decided {
 		at = &l.limits[rule][limit]
 	}
 	result, level := "denied", slog.LevelWarn
@@ -87,13 +90,13 @@ func (l *limiter) decided(ctx context.Context, d core.Decision, rule, limit int)
 	switch {
 	case d.Reason == core.ReasonFailed:
 		result, level = "failed", slog.LevelError
+	case d.Reason == core.ReasonBadRequest:
+		result = "bad request"
 	case d.DryRun:
 		result, level = "dry run", slog.LevelInfo
 		sample = &at[len(at)-1]
-	case d.Reason == core.ReasonBadRequest:
-		result = "bad request"
 	}
-	leftOut, ok := sample.allow(time.Now(), l.Every)
+	leftOut, ok := sample.allow(time.Since(l.began), l.Every)
 	if !ok {
 		return
 	}
@@ -102,7 +105,7 @@ func (l *limiter) decided(ctx context.Context, d core.Decision, rule, limit int)
 		log = slog.Default()
 	}
 	attrs := append(make([]slog.Attr, 0, 8), slog.String("limiter", l.name))
-	if rule >= 0 {
+	if decided {
 		attrs = append(attrs, slog.String("rule", l.rules[rule].Name), slog.String("limit", l.rules[rule].Limits[limit].Name))
 	}
 	switch {
@@ -117,7 +120,7 @@ func (l *limiter) decided(ctx context.Context, d core.Decision, rule, limit int)
 	if d.Degraded {
 		attrs = append(attrs, slog.Bool("degraded", true))
 	}
-	if l.Keys && rule >= 0 {
+	if l.Keys && decided {
 		attrs = append(attrs, slog.String("key", d.Key()))
 	}
 	if leftOut > 0 {
@@ -128,15 +131,14 @@ func (l *limiter) decided(ctx context.Context, d core.Decision, rule, limit int)
 
 // sampler allows one line in a time.
 type sampler struct {
-	next    atomic.Int64 // when the next line may be written, in nanoseconds since the Unix epoch
+	next    atomic.Int64 // when the next line may be written, in nanoseconds since the observer was made
 	leftOut atomic.Uint64
 }
 
-// allow reports whether to write a line now, and how many have been left out.
-func (s *sampler) allow(now time.Time, every time.Duration) (leftOut uint64, ok bool) {
-	next, n := s.next.Load(), now.UnixNano()
-	// A clock that was set back by more than every must not end the lines.
-	if n < next && n >= next-2*int64(every) || !s.next.CompareAndSwap(next, n+int64(every)) {
+// allow reports whether to write a line now, and how many lines were left out before it.
+func (s *sampler) allow(now, every time.Duration) (leftOut uint64, ok bool) {
+	next := s.next.Load()
+	if int64(now) < next || !s.next.CompareAndSwap(next, int64(now+every)) {
 		s.leftOut.Add(1)
 		return 0, false
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"strings"
 	"sync"
@@ -46,7 +47,7 @@ func testLines(t *testing.T, every, pause time.Duration) {
 		{core.Decision{Reason: core.ReasonOverLimit, RetryAfter: 12 * time.Second}, 0, 1},
 		{core.Decision{Reason: core.ReasonOverLimit, RetryAfter: core.Never, Degraded: true}, 0, 0},
 		{core.Decision{Reason: core.ReasonOverLimit, DryRun: true, Allowed: true, RetryAfter: 1}, 0, 0},
-		{core.Decision{Reason: core.ReasonBadRequest, Err: errors.New("two names")}, 0, 1},
+		{core.Decision{Reason: core.ReasonBadRequest, DryRun: true, Err: errors.New("two names")}, 0, 1},
 		{core.Decision{Reason: core.ReasonOverLimit}, -1, 0},
 		{core.Decision{Reason: core.ReasonFailed, Err: errors.New("down")}, -1, 0},
 		{core.Decision{Reason: core.ReasonCanceled, Err: context.Canceled}, -1, 0},
@@ -59,7 +60,7 @@ func testLines(t *testing.T, every, pause time.Duration) {
 	want := `level=WARN msg="floodgate: denied" limiter=api rule=ip limit=ip-1h retry_after=12s
 level=WARN msg="floodgate: denied" limiter=api rule=ip limit=ip-1s retry_after=never degraded=true
 level=INFO msg="floodgate: dry run" limiter=api rule=ip limit=ip-1s retry_after=1ns
-level=WARN msg="floodgate: bad request" limiter=api rule=ip limit=ip-1h error="two names"
+level=WARN msg="floodgate: bad request" limiter=api error="two names"
 level=WARN msg="floodgate: denied" limiter=api
 level=ERROR msg="floodgate: failed" limiter=api error=down
 `
@@ -116,7 +117,13 @@ func TestKeysOfLines(t *testing.T) {
 		for range 3 {
 			l.Allow(t.Context(), core.Hit{Rule: "default", Key: "eve\nlevel=ERROR"})
 		}
+		f := core.Must(slogobserve.New(slogobserve.Config{Log: log, Keys: keys})).Observe("l", []core.Rule{{Limits: []core.Limit{core.PerHour(0)}}})
 		if got := text.String(); strings.Count(got, "\n") != 1 || strings.Contains(got, `key="eve\nlevel=ERROR"`) != keys {
+			t.Errorf("Keys: %t: %q", keys, got)
+		}
+		text.Reset()
+		f.Decided(t.Context(), core.Decision{Reason: core.ReasonBadRequest}, 0, 0) // the limit of the key has allowed it
+		if got := text.String(); got != "level=WARN msg=\"floodgate: bad request\" limiter=l\n" {
 			t.Errorf("Keys: %t: %q", keys, got)
 		}
 	}
@@ -147,7 +154,7 @@ func TestLinesGoToTheDefaultLog(t *testing.T) {
 }
 
 func TestConfig(t *testing.T) {
-	for _, every := range []time.Duration{-1, 1, time.Millisecond - 1} {
+	for _, every := range []time.Duration{-1, 1, time.Millisecond - 1, 24*time.Hour + 1, math.MaxInt64} {
 		if _, err := slogobserve.New(slogobserve.Config{Every: every}); !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), fmt.Sprint("Every: ", every)) {
 			t.Errorf("Every %v: %v", every, err)
 		}

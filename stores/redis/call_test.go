@@ -40,7 +40,7 @@ func TestACallIsWithdrawnFromItsCommand(t *testing.T) {
 	if !all[1].withdraw() {
 		t.Fatal("it cannot be withdrawn")
 	}
-	x.settle(cmd, s.process(t.Context(), cmd), 1)
+	x.settle(t.Context(), cmd, s.process(t.Context(), cmd), 1)
 	for i, c := range all {
 		if err := c.err; (err != nil) != (i == 1) || len(c.done) != 1 {
 			t.Errorf("call %d: error %v", i, err)
@@ -64,7 +64,7 @@ func TestACallIsWithdrawnFromItsCommand(t *testing.T) {
 }
 
 // answers is a hook that answers each command itself.
-type answers func(cmd redis.Cmder) error
+type answers func(ctx context.Context, cmd redis.Cmder) error
 
 func (answers) DialHook(next redis.DialHook) redis.DialHook { return next }
 
@@ -73,7 +73,7 @@ func (answers) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Process
 }
 
 func (a answers) ProcessHook(redis.ProcessHook) redis.ProcessHook {
-	return func(_ context.Context, cmd redis.Cmder) error { return a(cmd) }
+	return redis.ProcessHook(a)
 }
 
 // answering returns a client whose commands are answered by f.
@@ -131,7 +131,7 @@ func TestHowOftenACommandIsSentAgain(t *testing.T) {
 		"MISCONF Redis is configured to save RDB snapshots to a disk": 1,
 	} {
 		sent, numbers := 0, map[string]bool{}
-		s := New(answering(t, func(cmd redis.Cmder) error {
+		s := New(answering(t, func(_ context.Context, cmd redis.Cmder) error {
 			numbers[string(inputOf(t, cmd)[:replyHead])] = true
 			if sent++; sent > 2*mostRepeats { // a test that fails has to end, too
 				return errBroken
@@ -148,11 +148,33 @@ func TestHowOftenACommandIsSentAgain(t *testing.T) {
 	}
 }
 
+// A command lasts until the last deadline of its calls, whatever order they came in: a call of an
+// operation with several commands comes late. The command that closes a connection lasts no longer.
+func TestACommandLastsForAllItsCalls(t *testing.T) {
+	var ends []time.Time
+	s := New(answering(t, func(ctx context.Context, cmd redis.Cmder) error {
+		end, _ := ctx.Deadline()
+		ends = append(ends, end)
+		cmd.(exempt).SetVal("the reply to another command")
+		return nil
+	}))
+	var all []*call
+	for range 3 {
+		all = append(all, s.newCall(s.begin(t.Context()), verbTake, items(t, s, "k")))
+	}
+	latest := all[2].end
+	all[0].end, all[2].end = latest, all[0].end
+	s.send(all)
+	if !slices.Equal(ends, []time.Time{latest, latest}) {
+		t.Errorf("the commands end at %v, want at %v", ends, latest)
+	}
+}
+
 // A server that does not know the script has run nothing: if the script cannot be sent then, it is known
 // that nothing was charged.
 func TestTheScriptThatCannotBeSent(t *testing.T) {
 	var commands []any
-	s := New(answering(t, func(cmd redis.Cmder) error {
+	s := New(answering(t, func(_ context.Context, cmd redis.Cmder) error {
 		commands = append(commands, cmd.Args()[argCommand])
 		if len(commands) == 1 {
 			inputOf(t, cmd)

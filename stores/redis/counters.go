@@ -144,7 +144,11 @@ func (b *counters) run(ctx context.Context, verb byte, batch *core.Batch) (err e
 		// If the caller hangs up, the operation is completed all the same: so nobody avoids a charge
 		// by hanging up between two commands.
 		op.ctx = context.WithoutCancel(ctx)
-		allowed, err = s.runGroups(op, verb, groups)
+		if verb == verbTake {
+			allowed, err = s.takeGroups(op, groups)
+		} else {
+			allowed, err = s.runGroups(op, verb, groups)
+		}
 	}
 	if verb <= verbGrant {
 		batch.Allowed = allowed

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -42,9 +43,10 @@ const (
 func (s *Store) send(members []*call) {
 	x := exchanges.Get().(*exchange)
 	x.store, x.calls = s, members
-	// The last has the latest deadline. The charge of a client that has hung up counts: the end of its
-	// context does not end the command.
-	ctx, cancel := context.WithDeadline(context.WithoutCancel(members[0].ctx), members[len(members)-1].end)
+	// The charge of a client that has hung up counts: the end of its context does not end the command.
+	// A call of an operation with several commands comes late: the last need not have the latest deadline.
+	latest := slices.MaxFunc(members, func(c, d *call) int { return c.end.Compare(d.end) })
+	ctx, cancel := context.WithDeadline(context.WithoutCancel(members[0].ctx), latest.end)
 	defer cancel()
 	for attempt, loads := 1, false; len(x.calls) > 0; {
 		cmd := x.arm(ctx, loads)
@@ -58,7 +60,7 @@ func (s *Store) send(members []*call) {
 			}
 			continue
 		}
-		if pause := x.settle(cmd, err, attempt); pause > 0 {
+		if pause := x.settle(ctx, cmd, err, attempt); pause > 0 {
 			select {
 			case <-time.After(pause):
 			case <-ctx.Done():
@@ -202,9 +204,7 @@ func (x *exchange) String() string { return "decisions" }
 // replies on the same connection would be shifted too. It relies on two habits
 // of a client: it closes a connection on which writing fails, and it uses first
 // the connection that was returned last.
-func (x *exchange) dropConnection() {
-	ctx, cancel := context.WithTimeout(context.Background(), x.store.options.timeout)
-	defer cancel()
+func (x *exchange) dropConnection(ctx context.Context) {
 	x.unwritable = true
 	_ = x.store.process(ctx, newCommand(ctx, x.args))
 	x.unwritable = false
@@ -217,10 +217,10 @@ const mostRepeats = 4
 
 // settle finishes the calls that have run or may have run, and those that have no time left. It leaves
 // those that have not run and may be sent again, and returns how long to wait before that.
-func (x *exchange) settle(cmd exempt, err error, attempt int) (pause time.Duration) {
+func (x *exchange) settle(ctx context.Context, cmd exempt, err error, attempt int) (pause time.Duration) {
 	if err == nil && !x.read(cmd.Val()) {
 		err = &Error{Unknown: true, Err: errShape}
-		x.dropConnection()
+		x.dropConnection(ctx)
 	}
 	if err != nil && len(x.calls) > 1 && begins(err, []string{"CROSSSLOT ", "TRYAGAIN ", "NOPERM "}) {
 		// The keys are in several slots, or their slot is moving and some are already on the other
@@ -265,7 +265,7 @@ func (x *exchange) settle(cmd exempt, err error, attempt int) (pause time.Durati
 		// The server has become a replica. Behind an address of the primary, a new
 		// connection finds the new one. A client that gets this error itself closes the
 		// connection, too.
-		x.dropConnection()
+		x.dropConnection(ctx)
 	}
 	if len(left) == 0 {
 		return 0

@@ -1,7 +1,6 @@
 package redisstore
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -29,35 +28,37 @@ func (s *Store) group(list *itemList) (groups [][]item) {
 	return groups
 }
 
-// runGroups runs a verb on groups that need a command each. If the verb denies nothing, a failure for
-// some keys does not stop the others, because the caller must not run it for those again.
+// runGroups runs a verb on groups that need a command each, all at the same time: a server that does
+// not answer takes no time from the others. A failure for some keys does not stop the others, because
+// the caller must not run the verb for those again.
 func (s *Store) runGroups(op operation, verb byte, groups [][]item) (bool, error) {
-	if verb == verbTake || verb == verbPeek {
-		return s.takeGroups(op, verb, groups)
+	var wg sync.WaitGroup
+	admits, errs := make([]bool, len(groups)), make([]error, len(groups))
+	for i, g := range groups {
+		wg.Go(func() {
+			if admits[i], errs[i] = s.ask(op, verb, g); verb != verbPeek {
+				errs[i] = afterOthers(errs[i])
+			}
+		})
 	}
-	var errs []error
-	for _, g := range groups {
-		_, err := s.ask(op, verb, g)
-		errs = append(errs, afterOthers(err))
-	}
-	return true, errors.Join(errs...)
+	wg.Wait()
+	return !slices.Contains(admits, false), errors.Join(errs...)
 }
 
-// takeGroups decides on groups that need a command each. It first peeks at all
-// groups but the first, concurrently. If none of them denies, it takes all
-// groups in order. So a denied request changes nothing, as on a single server,
-// unless another caller comes in between: then the groups taken before are
+// takeGroups takes groups that need a command each. It first peeks at all groups but the first. If
+// none of them denies, it takes all groups in order. So a denied request changes nothing, as on a
+// single server, unless another caller comes in between: then the groups taken before are
 // refunded, and their results are those of the take. They are refunded too if a group
 // fails. A charge of the failed group stays if it was made: refunding a charge that may not
 // have been made would admit a hit too many.
-func (s *Store) takeGroups(op operation, verb byte, groups [][]item) (bool, error) {
-	allowed, err := s.peekGroups(op, groups[1:])
+func (s *Store) takeGroups(op operation, groups [][]item) (bool, error) {
+	allowed, err := s.runGroups(op, verbPeek, groups[1:])
 	if err != nil {
 		return false, err
 	}
-	if verb == verbPeek || !allowed {
-		admits, err := s.ask(op, verbPeek, groups[0])
-		return allowed && admits, err
+	if !allowed {
+		_, err := s.ask(op, verbPeek, groups[0]) // for its results
+		return false, err
 	}
 	for i, g := range groups {
 		admits, err := s.ask(op, verbTake, g)
@@ -70,16 +71,6 @@ func (s *Store) takeGroups(op operation, verb byte, groups [][]item) (bool, erro
 		}
 	}
 	return true, nil
-}
-
-func (s *Store) peekGroups(op operation, groups [][]item) (bool, error) {
-	var wg sync.WaitGroup
-	admits, errs := make([]bool, len(groups)), make([]error, len(groups))
-	for i, g := range groups {
-		wg.Go(func() { admits[i], errs[i] = s.ask(op, verbPeek, g) })
-	}
-	wg.Wait()
-	return !slices.Contains(admits, false), cmp.Or(errs...)
 }
 
 // giveBack refunds the groups in the background, with a deadline of its own for each: the operation

@@ -1,6 +1,6 @@
 // Package adapter has what the adapters of all frameworks share: the limiter of PerIP, the
-// checks of what a Middleware is given, the decisions that the handlers of a request
-// can find, and the outcome of a request.
+// checks of the arguments of Middleware, the decisions that handlers read, and the outcome of a
+// request.
 package adapter
 
 import (
@@ -20,14 +20,14 @@ func PerIP(quota int64, window time.Duration, opts []keyfuncs.ClientIPOption) *c
 	}))
 }
 
-// MustChecker panics if the checker that an adapter is given is nil or a nil pointer.
+// MustChecker panics if the checker of a Middleware is nil or a nil pointer.
 func MustChecker(adapter string, c core.Checker) {
 	if nilcheck.IsNil(c) {
 		panic(fmt.Errorf("%s: the checker is nil (%T): pass one that is not, such as the limiter that core.New returns", adapter, c))
 	}
 }
 
-// Apply calls the options of an adapter with what they set. It panics if one is nil.
+// Apply calls each option of an adapter with to. It panics if one is nil.
 func Apply[O any, F ~func(*O)](adapter string, to *O, opts []F) {
 	for _, opt := range opts {
 		if opt == nil {

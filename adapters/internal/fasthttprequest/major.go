@@ -9,8 +9,7 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// Ctx is what the contexts of all majors of Fiber have: *fiber.Ctx of v2 and fiber.Ctx of
-// v3.
+// Ctx has the methods that *fiber.Ctx of v2 and fiber.Ctx of v3 have in common.
 type Ctx interface {
 	Next() error
 	Path(override ...string) string
@@ -18,8 +17,8 @@ type Ctx interface {
 	Params(name string, defaultValue ...string) string
 }
 
-// Major is what the majors of Fiber differ in. Its functions get a Ctx of this major. They
-// may be called concurrently.
+// Major describes a major version of Fiber. Its functions get a Ctx of this version. They may be
+// called concurrently.
 type Major struct {
 	// Adapter is the name of the adapter's package, for errors and for the log.
 	Adapter string

@@ -10,8 +10,8 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// Call is the way of a call through one limiter. An adapter stores it in the context that
-// the handler gets. All methods may be called concurrently. Last and SetCost may be called
+// Call is a call that one limiter has allowed. An adapter stores it in the context that the
+// handler gets. All methods may be called concurrently. Last and SetCost may be called
 // on nil.
 type Call struct {
 	checker core.Checker
@@ -24,8 +24,8 @@ type Call struct {
 	outcome  core.Outcome // after the end
 }
 
-// Enter returns the call after the checker has allowed it with d. outer is the call that the
-// context has, or nil. The caller calls End in the end.
+// Enter returns a call that the checker has allowed with d. outer is the Call of the limiter
+// before, or nil. The adapter calls End when the call has ended.
 func Enter(by core.Checker, r core.Request, d core.Decision, outer *Call) *Call {
 	c := &Call{checker: by, outer: outer, decision: d}
 	if d.NeedsOutcome() {

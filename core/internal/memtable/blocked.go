@@ -19,21 +19,21 @@ type blockedKey struct {
 	hash keyHash
 }
 
-// Block denies the place's key until a time; 0 ends that. The shard need not be locked.
-func (p *Place) Block(until, now int64) {
+// Block denies the place's key for a time; 0 ends that. The shard need not be locked.
+func (p *Place) Block(length, now int64) {
 	b := &p.ts.blocked
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	key := blockedKey{p.layout.rule, p.hash}
 	switch {
-	case until <= now:
+	case length == 0:
 		delete(b.until, key)
 	case p.layout.rule.retired.Load():
 	default:
 		if b.until == nil {
 			b.until = map[blockedKey]int64{}
 		}
-		b.until[key] = until
+		b.until[key] = now + length
 		b.bound(p.ts.maxKeys, now)
 	}
 	b.n.Store(int64(len(b.until)))
@@ -57,23 +57,20 @@ func (b *blocked) bound(most, now int64) {
 	}
 }
 
-// BlockedUntil returns the time until which the place's key is blocked, 0 if it is not.
-func (p *Place) BlockedUntil(now int64) int64 {
+// BlockedFor returns how much longer the place's key is blocked, 0 if it is not.
+func (p *Place) BlockedFor(now int64) int64 {
 	b := &p.ts.blocked
 	if b.n.Load() == 0 {
 		return 0
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	key := blockedKey{p.layout.rule, p.hash}
-	until := b.until[key]
-	if until <= now {
-		until = 0
-		delete(b.until, key)
-		b.n.Store(int64(len(b.until)))
-	}
 	b.expire(now)
-	return until
+	until, found := b.until[blockedKey{p.layout.rule, p.hash}]
+	if !found {
+		return 0
+	}
+	return max(0, until-now)
 }
 
 // expire removes expired blocks. It pauses a second and 10 µs for each block, so that it takes at

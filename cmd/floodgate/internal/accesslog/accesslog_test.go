@@ -54,6 +54,7 @@ func TestParse(t *testing.T) {
 		"a request line beside a path": {
 			`{"ts":1795182936,"ip":"a","path":"/y","request":"PUT /x HTTP/1.1"}`, accesslog.Entry{Time: at, Addr: "a", Method: "PUT", Target: "/x"}, nil,
 		},
+		"a file's beginning":  {"\ufeff" + `{"ts":1795182936,"ip":"a","verb":"GET","path":"/"}`, accesslog.Entry{Time: at, Addr: "a", Method: "GET", Target: "/"}, nil},
 		"a number for a user": {` {"ts":1795182936,"ip":"a","verb":"GET","path":"/","user_id":1234567890}` + "\t", accesslog.Entry{Time: at, Addr: "a", User: "1234567890", Method: "GET", Target: "/"}, nil},
 		"a fraction":          {`{"ts":1795182936,"ip":"a","verb":"GET","path":"/","user_id":1.5}`, accesslog.Entry{Time: at, Addr: "a", User: "1.5", Method: "GET", Target: "/"}, nil},
 		"milliseconds":        {`{"ts":1795182936000,"ip":"a","verb":"GET","path":"/"}`, accesslog.Entry{Time: at, Addr: "a", Method: "GET", Target: "/"}, nil},

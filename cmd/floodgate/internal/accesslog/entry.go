@@ -34,9 +34,8 @@ var (
 // Formats names the formats of logs that can be read.
 const Formats = "the common or combined format, or lines of JSON as nginx, Caddy and Traefik write them; plain or compressed by gzip"
 
-// Fields names the fields of JSON lines if they are not those that nginx, Caddy
-// and Traefik write: the keys are FieldNames, the values paths such as
-// request.method.
+// Fields names fields of JSON lines that nginx, Caddy and Traefik do not write. The keys are
+// FieldNames. The values are paths such as request.method.
 type Fields map[string]string
 
 // FieldNames are the names that Fields may have.
@@ -44,15 +43,15 @@ var FieldNames = []string{"time", "addr", "user", "method", "target", "route"}
 
 // Parse reads a line, without its end.
 func Parse(line string, f Fields) (Entry, error) {
-	line = strings.TrimSpace(line)
+	line = strings.TrimSpace(strings.TrimPrefix(line, "\ufeff")) // a file's byte order mark
 	if strings.HasPrefix(line, "{") {
 		return parseJSON(line, f)
 	}
 	return parseCommon(line)
 }
 
-// Header returns the value of a header of the request, and whether the log
-// knows of it: a log that does not have a header cannot say that it was absent.
+// Header returns the value of a header of the request. known is false if the log does not
+// record this header, so that the request may have had it.
 func (e *Entry) Header(name string) (value string, known bool) {
 	if e.doc != nil {
 		return e.jsonHeader(name)
@@ -68,7 +67,7 @@ func (e *Entry) Header(name string) (value string, known bool) {
 	return value, value != ""
 }
 
-// dash is what logs write for nothing.
+// dash returns "" for "-", which logs write for an absent value.
 func dash(s string) string {
 	if s == "-" {
 		return ""
@@ -99,7 +98,7 @@ const commonTime = "02/Jan/2006:15:04:05 -0700"
 //
 //	host ident user [time] "request" status bytes "referer" "agent"
 //
-// of which the last two are the combined format's. What follows is left alone.
+// The combined format has the last two, the common format has not. More fields may follow.
 func parseCommon(line string) (e Entry, err error) {
 	head, rest, _ := strings.Cut(line, " [")
 	stamp, rest, closed := strings.Cut(rest, "] ")
@@ -132,8 +131,8 @@ func parseCommon(line string) (e Entry, err error) {
 	return e, e.request(request)
 }
 
-// quoted reads a text in quotes, in which servers escape quotes, backslashes and what is
-// not text, as Go does.
+// quoted reads a text in quotes. Servers escape quotes, backslashes and bytes that cannot be
+// printed as Go does.
 func quoted(s string) (text, rest string, ok bool) {
 	if !strings.HasPrefix(s, `"`) {
 		return "", s, false
@@ -146,7 +145,7 @@ func quoted(s string) (text, rest string, ok bool) {
 			if text, err := strconv.Unquote(s[:i+1]); err == nil {
 				return text, s[i+1:], true
 			}
-			return s[1:i], s[i+1:], true // other escapes: as it is
+			return s[1:i], s[i+1:], true // it has other escapes, which stay
 		}
 	}
 	return "", s, false

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// paths are the places of the fields: those that nginx, Caddy and Traefik
-// write, and other common names. The first one present is used.
+// paths are the places of each field: those of nginx, Caddy and Traefik, and other common
+// names. The first place that a line has counts.
 var paths = map[string][]string{
 	"time":   {"time", "ts", "@timestamp", "timestamp", "time_iso8601", "time_local", "msec", "StartUTC", "StartLocal", "start_time"},
 	"addr":   {"remote_addr", "request.client_ip", "request.remote_ip", "ClientHost", "ClientAddr", "client_ip", "remote_ip", "clientip", "ip"},
@@ -57,7 +57,7 @@ func parseJSON(line string, f Fields) (e Entry, err error) {
 	return e, e.request(line)
 }
 
-// at returns the value at a path; a name may itself have dots in it.
+// at returns the value at a path. A name of the top level may itself have dots in it.
 func (e *Entry) at(path string) any {
 	if v, found := e.doc[path]; found {
 		return v
@@ -73,9 +73,8 @@ func (e *Entry) at(path string) any {
 	return v
 }
 
-// parseTime reads what loggers write: RFC 3339, the common log format, and
-// seconds, milliseconds, microseconds or nanoseconds since the Unix epoch, which
-// are told apart by their size.
+// parseTime reads a time in RFC 3339, in the common log format, or since the Unix epoch. The
+// size of the number tells seconds, milliseconds, microseconds and nanoseconds apart.
 func parseTime(v any) (time.Time, bool) {
 	switch v := v.(type) {
 	case float64:
@@ -119,7 +118,7 @@ func (e *Entry) jsonHeader(name string) (value string, known bool) {
 			value, known = v.(string)
 			return value, known
 		}
-		return "", true // it lists all that there were
+		return "", true // the list has all headers of the request
 	}
 	for _, key := range []string{"http_" + strings.ReplaceAll(strings.ToLower(name), "-", "_"), "request_" + canonical, canonical} {
 		if v, found := e.doc[key]; found {

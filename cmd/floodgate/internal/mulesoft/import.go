@@ -57,7 +57,7 @@ func Import(name string, text []byte) ([]byte, error) {
 	return []byte(head + "policies:\n" + t.policies.String()), nil
 }
 
-// translation is a policy file while it is written.
+// translation collects the policies of one import, and its errors.
 type translation struct {
 	file          string
 	api           ast.Node // the name in the first targetRef
@@ -81,8 +81,8 @@ func (t *translation) wrong(at ast.Node, field, problem, hint string) {
 	t.errs = append(t.errs, e)
 }
 
-// mapping returns the fields of a mapping, nil if n is none. A field that is not
-// known is an error; if none is named, all are known.
+// mapping returns the fields of the mapping n. If n is not a mapping, it adds an error and
+// returns nil. It adds an error for a field that is not known, unless known is empty.
 func (t *translation) mapping(n ast.Node, path string, known ...string) map[string]ast.Node {
 	var values []*ast.MappingValueNode
 	switch n := n.(type) {
@@ -111,7 +111,7 @@ func join(path, name string) string { return strings.TrimPrefix(path+"."+name, "
 func (t *translation) list(n ast.Node, path string, each func(n ast.Node, path string)) {
 	all, ok := n.(*ast.SequenceNode)
 	if !ok || len(all.Values) == 0 {
-		t.wrong(n, path, "want a list", "")
+		t.wrong(n, path, "want a list with one entry or more", "")
 		return
 	}
 	for i, v := range all.Values {
@@ -177,7 +177,7 @@ func (t *translation) policy(n ast.Node, path, name string) {
 	if len(t.errs) > before {
 		return
 	}
-	text := "  - name: " + t.unique(name) + "\n" + body
+	text := "  - name: \"" + t.unique(name) + "\"\n" + body
 	set, err := policy.Parse("", []byte("policies:\n"+text), policy.Log(slog.New(slog.DiscardHandler)))
 	if err == nil {
 		err = set.Close()
@@ -189,8 +189,8 @@ func (t *translation) policy(n ast.Node, path, name string) {
 	t.policies.WriteString(text)
 }
 
-// target reports a policy of another API than the first one: in a policy file, both
-// would apply to all requests.
+// target adds an error if a policy is for another API than the first one. In a policy file,
+// both would apply to all requests.
 func (t *translation) target(n ast.Node, path string) {
 	if n == nil {
 		return
@@ -290,8 +290,8 @@ func (t *translation) whole(n ast.Node, fields map[string]ast.Node, path, name s
 	return 0
 }
 
-// boolean reads true or false.
-func (t *translation) boolean(fields map[string]ast.Node, path, name string, without bool) bool {
+// boolean reads true or false. If the field is missing, it returns missing.
+func (t *translation) boolean(fields map[string]ast.Node, path, name string, missing bool) bool {
 	switch v := fields[name].(type) {
 	case nil:
 	case *ast.BoolNode:
@@ -299,5 +299,5 @@ func (t *translation) boolean(fields map[string]ast.Node, path, name string, wit
 	default:
 		t.wrong(v, join(path, name), "want true or false", "")
 	}
-	return without
+	return missing
 }

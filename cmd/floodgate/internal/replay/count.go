@@ -10,11 +10,11 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// tally counts by key. When it holds max keys, it drops what is counted for others.
+// tally has a value for each key, for the first max keys. It drops the values of later keys.
 type tally[V any] struct {
 	max    int
 	values map[string]*V
-	missed int64 // how often a key had no value
+	missed int64 // how often at was called for a later key
 }
 
 func newTally[V any](most int) *tally[V] { return &tally[V]{max: most, values: map[string]*V{}} }
@@ -74,7 +74,7 @@ type countingCounters struct {
 // Do implements [core.Counters].
 func (c *countingCounters) Do(ctx context.Context, batch *core.Batch) error {
 	err := c.Counters.Do(ctx, batch)
-	// A peek that allows is followed by a take of the same request; one that denies is not.
+	// A take of the same request follows a peek that allows it, but not one that denies it.
 	if err != nil || batch.Op != core.OpTake && (batch.Op != core.OpPeek || batch.Allowed) {
 		return err
 	}
@@ -89,8 +89,8 @@ func (c *countingCounters) Do(ctx context.Context, batch *core.Batch) error {
 	return nil
 }
 
-// maxPoints is the most points of a series, a day by the minute; when a log is longer,
-// two of them become one.
+// maxPoints is the most points of a series: the minutes of a day. If a log is longer, each
+// two points become one.
 const maxPoints = 1440
 
 // at returns the point of a time. Times before the first are the first one's.

@@ -28,14 +28,14 @@ type Config struct {
 	Fields accesslog.Fields
 	// HonestPerMinute is the most requests of an honest client a minute; 1 or more.
 	HonestPerMinute int64
-	// Sweep means that other quotas are tried as well, which takes ten times as long.
+	// Sweep tries other quotas too, which takes ten times as long.
 	Sweep bool
 }
 
 // Replay is a replay under way. Its methods may not be called concurrently.
 type Replay struct {
 	config  Config
-	now     time.Time // the newest so far
+	now     time.Time // of the newest request so far
 	request request
 	memory  *core.Memory
 	set     *policy.Set
@@ -49,7 +49,7 @@ type Replay struct {
 	clients  *tally[clientCount]
 }
 
-// clientCount is what is known of one client.
+// clientCount counts the requests of one client, and those in a minute of the clock.
 type clientCount struct {
 	requests, denied int64
 	minute, inMinute int64
@@ -80,14 +80,14 @@ func New(c Config) (*Replay, error) {
 	return r, nil
 }
 
-// load loads the policy file over counters in memory, in the log's time.
+// load loads the policy file. It counts in memory, and its clock shows the log's time.
 func (r *Replay) load() (err error) {
 	clock := func() time.Time { return r.now }
 	if r.memory, err = core.NewMemory(core.MemoryConfig{Clock: clock}); err != nil {
 		return err
 	}
 	opts := []policy.Option{
-		policy.Log(slog.New(slog.DiscardHandler)), // what a log shows of requests is not what a server would see
+		policy.Log(slog.New(slog.DiscardHandler)), // a request of a log lacks what a server would see
 		policy.WithoutWaiting(),
 		policy.WithUser(func(core.Request) string { return r.request.entry.User }),
 		policy.WithTier(func(core.Request) (string, error) {
@@ -215,7 +215,7 @@ func (r *Replay) decide(e *accesslog.Entry) {
 		route.denied++
 		client.denied++
 		if d.Reason == core.ReasonBadRequest {
-			rep.Bad++ // d.Rule is then that of a limit which has not denied it
+			rep.Bad++ // no limit has denied it, not even that of d.Rule
 		} else if p := r.policies[r.set.PolicyOf(d.Rule())]; p != nil {
 			p.Denied++
 		}
@@ -223,7 +223,7 @@ func (r *Replay) decide(e *accesslog.Entry) {
 	r.sweep.check(&r.request)
 }
 
-// check has a checker decide on a request, which ends at once.
+// check has a checker decide on a request, and ends the request at once.
 func check(c core.Checker, r *request) core.Decision {
 	d := c.Check(r)
 	if d.NeedsOutcome() {

@@ -21,11 +21,10 @@ type Report struct {
 	// before them.
 	OutOfOrder  int64         `json:"out_of_order"`
 	LongestBack time.Duration `json:"longest_back_ns"`
-	// WholeSeconds reports that the log's times have no fractions: the effect
-	// of limits of less than a second cannot be told from it.
+	// WholeSeconds reports that the log's times have no fractions. Then the log does not
+	// show the effect of limits of less than a second.
 	WholeSeconds bool `json:"whole_seconds"`
-	// Missing names the values that the policies ask for and the logs do not
-	// have.
+	// Missing names the values that the policies read and the logs lack.
 	Missing []string `json:"missing,omitempty"`
 	// File is the name of the policy file.
 	File string `json:"file"`
@@ -35,13 +34,13 @@ type Report struct {
 	Denied       int64 `json:"denied"`
 	Bad          int64 `json:"bad"`
 	DryRunDenied int64 `json:"dry_run_denied"`
-	// Waits are the names of the policies that would let requests wait for their turn. Nobody
-	// waits here: a request that would have waited counts as denied.
+	// Waits are the names of the policies in which requests wait for their turn. Nobody waits
+	// in a replay: a request that would have waited counts as denied.
 	Waits []string `json:"waits,omitempty"`
 	// Policies are in the order of the file.
 	Policies []PolicyReport `json:"policies"`
-	// Keys are those that were denied most. KeysMissed counts the requests of keys that
-	// are in no list, because there were too many keys before them.
+	// Keys are those that were denied most. KeysMissed counts the requests of keys that were
+	// not counted, because there were too many keys before them.
 	Keys       []KeyReport `json:"keys,omitempty"`
 	KeysMissed int64       `json:"keys_missed"`
 	// Routes are the paths that were denied most, with identifiers replaced.
@@ -62,8 +61,8 @@ type Sample struct {
 	Problem string `json:"problem"`
 }
 
-// PolicyReport is about one policy. Several policies may deny one request; it
-// is counted for the policy that decided.
+// PolicyReport is about one policy. If several policies deny a request, the one that decided
+// counts it.
 type PolicyReport struct {
 	Policy       string `json:"policy"`
 	DryRun       bool   `json:"dry_run"`
@@ -125,7 +124,7 @@ type ClientExample struct {
 	Busiest  int64  `json:"busiest_minute"`
 }
 
-// Sweep has the denials of one policy by itself with other quotas.
+// Sweep has the denials of one policy alone, with other quotas.
 type Sweep struct {
 	Policy   string       `json:"policy"`
 	Requests int64        `json:"requests"`

@@ -18,7 +18,7 @@ type request struct {
 	path    string
 	rawPath string // with what is escaped
 	query   url.Values
-	text    string // of the query, parsed when it is first asked for
+	text    string // of the query; query has its values after the first call of Query
 	missing map[string]bool
 }
 
@@ -40,7 +40,7 @@ func (r *request) set(e accesslog.Entry) {
 	}
 }
 
-// lacks notes a value that the policies ask for and the log does not have.
+// lacks records a value that the policies read and the log lacks.
 func (r *request) lacks(what string) {
 	if len(r.missing) < 100 {
 		r.missing[what] = true

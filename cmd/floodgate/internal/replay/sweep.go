@@ -50,8 +50,8 @@ func newSweep(name string, text []byte, clock func() time.Time, opts []policy.Op
 	return s, nil
 }
 
-// check has each policy decide on a request. The store knows what a dry run would have
-// denied too.
+// check has each policy decide on a request. It looks at the store and not at the decision,
+// because a dry run allows what its limits deny.
 func (s sweep) check(r *request) {
 	for _, t := range s {
 		for i, only := range t.only {
@@ -103,8 +103,8 @@ func (s sweep) curves() []Sweep {
 	return all
 }
 
-// scaled is a store in which all quotas are multiplied by a factor. It notes whether it
-// was asked and whether it denied.
+// scaled is a store in which all quotas are multiplied by a factor. It records whether a
+// request came to it, and whether it denied the request.
 type scaled struct {
 	core.Store
 	factor      float64

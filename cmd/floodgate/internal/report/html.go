@@ -63,7 +63,7 @@ type tick struct {
 	Text string
 }
 
-// newPlot returns a plot of bars, without marks on the axis of their names.
+// newPlot returns a plot of bars without an XAxis, and the width of a bar.
 func newPlot(bars []bar) (p plot, width float64) {
 	var most int64
 	for _, b := range bars {

@@ -52,8 +52,8 @@ func TestText(t *testing.T) {
 note: left out: 1 line that cannot be read
 note: out of order: 1 request, by at most 1s; decided at the time of the newest request before
 note: the log has times in whole seconds: requests of the same second are decided at the same instant
-note: the policies read what the log does not have: header k; requests are decided as if they did not have it
-note: there are too many keys or clients: the lists lack 3 requests of those that came late
+note: the policies read a value that the log lacks: header k; each request is decided without it
+note: there are too many keys or clients: the lists leave out the last of them, with 3 requests
   access.log:5: has no time: k
 
 limits.yaml: 900 allowed, 100 denied (10.00 %); the dry run would have denied 7 (0.70 %)
@@ -236,7 +236,7 @@ func TestTheTablesOfThePage(t *testing.T) {
 		got = append(got, html.UnescapeString(tag.ReplaceAllString(gap.ReplaceAllString(text, " | "), "")))
 	}
 	want := []string{
-		"These limits deny 10.00 % |  of the requests, some of them of 1 |  honest clients.",
+		"These limits deny 10.00 % |  of the requests. Denied honest clients: 1 | .",
 		"Where | Why | Line", "access.log:5 | has no time | x",
 		"900 | allowed", "100 | denied, 10.00 %", "7 | would be denied by the dry run, 0.70 %", "1 | honest clients denied, of 5 addresses",
 		"Policy | Denied | Share", "api | 100 | 10.00 %", "planned (dry run) | 7 | 0.70 %",

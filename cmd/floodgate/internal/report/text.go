@@ -74,7 +74,7 @@ func Text(w io.Writer, r *replay.Report) error {
 	for i, name := range r.Logs {
 		logs[i] = Plain(name)
 	}
-	fmt.Fprintf(b, "%s: %s, %s", strings.Join(logs, ", "), plural(r.Lines, "line"), plural(r.Requests, "request"))
+	fmt.Fprintf(b, "%s: %s, %s", strings.Join(logs, ", "), Plural(r.Lines, "line", "lines"), Plural(r.Requests, "request", "requests"))
 	if r.Requests > 0 {
 		fmt.Fprintf(b, " from %s to %s", r.From.Format(time.RFC3339), r.To.Format(time.RFC3339))
 	}
@@ -111,7 +111,7 @@ func Text(w io.Writer, r *replay.Report) error {
 	})
 	c := r.Clients
 	fmt.Fprintf(b, "\n  clients: %d, denied at least once: %d\n  honest clients (at most %s in each minute) that were denied: %d, with %s\n",
-		c.Clients, c.Denied, plural(c.HonestPerMinute, "request"), c.Honest, plural(c.HonestDenied, "denied request"))
+		c.Clients, c.Denied, Plural(c.HonestPerMinute, "request", "requests"), c.Honest, Plural(c.HonestDenied, "denied request", "denied requests"))
 	table(b, "honest client\trequests\tdenied\tbusiest minute", c.Examples, func(x replay.ClientExample) string {
 		return fmt.Sprintf("%s\t%d\t%d\t%d", name(x.Client), x.Requests, x.Denied, x.Busiest)
 	})
@@ -162,31 +162,32 @@ func Align(w io.Writer, lines string) error {
 func Notes(r *replay.Report) (notes []string) {
 	add := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
 	if r.Malformed > 0 {
-		add("left out: %s that cannot be read", plural(r.Malformed, "line"))
+		add("left out: %s that cannot be read", Plural(r.Malformed, "line", "lines"))
 	}
 	if r.OutOfOrder > 0 {
-		add("out of order: %s, by at most %v; decided at the time of the newest request before", plural(r.OutOfOrder, "request"), r.LongestBack)
+		add("out of order: %s, by at most %v; decided at the time of the newest request before", Plural(r.OutOfOrder, "request", "requests"), r.LongestBack)
 	}
 	if r.WholeSeconds {
 		add("the log has times in whole seconds: requests of the same second are decided at the same instant")
 	}
 	for _, what := range r.Missing {
-		add("the policies read what the log does not have: %s; requests are decided as if they did not have it", Plain(what))
+		add("the policies read a value that the log lacks: %s; each request is decided without it", Plain(what))
 	}
 	if len(r.Waits) > 0 {
 		add("nobody waits: requests that would have waited for their turn count as denied (policies with wait: %s)", Plain(strings.Join(r.Waits, ", ")))
 	}
 	if n := max(r.KeysMissed, r.Clients.Missed); n > 0 {
-		add("there are too many keys or clients: the lists lack %s of those that came late", plural(n, "request"))
+		add("there are too many keys or clients: the lists leave out the last of them, with %s", Plural(n, "request", "requests"))
 	}
 	return notes
 }
 
-func plural(n int64, what string) string {
+// Plural writes a number and the word for it.
+func Plural(n int64, one, many string) string {
 	if n == 1 {
-		return "1 " + what
+		many = one
 	}
-	return strconv.FormatInt(n, 10) + " " + what + "s"
+	return fmt.Sprintf("%d %s", n, many)
 }
 
 func at(s replay.Series, i int) time.Time { return s.Start.Add(time.Duration(i) * s.Width) }
