@@ -22,12 +22,12 @@
 // # Deadlines
 //
 // An operation ends within its [Timeout], whatever the client's timeouts and pool do. If a client
-// hangs up, the charge of its request stays. With a *[redis.Client] that has ContextTimeoutEnabled, a
-// decision that shares its command with no other waits for the reply on its caller's goroutine. This is
-// faster, but a hook of the client that blocks delays it. Such a decision, and one with keys of several
-// slots, do not end earlier if their context is canceled. If nothing listens at the address, go-redis
-// dials five times by default. That takes longer than the Timeout: set DialerRetries to 1, as
-// [NewClient] does.
+// hangs up, the charge of its request stays. With a *[redis.Client] that has ContextTimeoutEnabled,
+// a decision that shares its command with no other waits for the reply on its caller's goroutine.
+// This is faster, but a hook of the client that blocks delays it. Such a decision, and one with keys
+// of several slots, do not end earlier if their context is canceled. If nothing listens at the
+// address, go-redis dials five times by default. That takes longer than the Timeout: set
+// DialerRetries to 1, as [NewClient] does.
 //
 // # Batches
 //
