@@ -7,9 +7,9 @@
 // The server is Redis 7 or later, or one that runs its scripts, such as Valkey; it may be
 // a cluster. Redis 5 and 6 work too, but an error in the script has Unknown set there. The user needs
 // EVALSHA, EVAL, TIME, GETRANGE, SET, DEL and PTTL on keys fg1:*, and should have SETRANGE, which is
-// faster. [Store.Scan] and a ResetAll need SCAN, a client of a cluster CLUSTER SLOTS. The time is the server's
-// (see [Clock]); a limit with calendar windows fails if the process's clock differs from it by more
-// than a window.
+// faster. [Store.Scan] and a ResetAll need SCAN, a client of a cluster CLUSTER SLOTS. The time is the
+// server's (see [Clock]); a limit with calendar windows fails if the process's clock differs from it
+// by more than a window.
 //
 // # Retries
 //
