@@ -46,16 +46,16 @@
 //	token_bucket      16 bytes             B + L       B + 2 L
 //
 // The last column is for processes that share a store and whose clocks differ by less than W. A
-// process whose clock is behind uses the counter's time. A counter W or more ahead of the clock is
-// set back to now: a clock step denies a key for at most W longer.
+// process whose clock is behind uses the counter's time. If a counter is W or more ahead of the
+// clock, it is set to the clock: after a clock step, a key is denied for at most W longer.
 //
 // Without other hits, RetryAfter is exact to the microsecond. Denied requests change nothing.
 //
 // # Stores
 //
 // [Memory] counts in the process. Other stores are in packages below stores.
-// Your own [Store] must pass core/storetest; package stores/swapstore makes one
-// of anything that can compare and swap.
+// Your own [Store] must pass core/storetest. If a server can compare and swap,
+// package stores/swapstore makes a Store of it.
 //
 // If a store fails, the decision is not Allowed and has [ReasonFailed], which answers 503.
 package core

@@ -29,7 +29,7 @@
 //     become free. Later these requests count again, even above Max.
 //
 // A denied request gets 429 and a Retry-After of a second, because the next release is unknown.
-// Responses have no RateLimit fields, which are about windows. In the text of a decision, and for
+// Responses have no RateLimit headers, because these describe windows. In the text of a decision, and for
 // an observer, the limit is Max per millisecond.
 package inflight
 

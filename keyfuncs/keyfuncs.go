@@ -10,7 +10,7 @@
 // to requests that have the value. User and UserValue do so by themselves.
 //
 // There is no key function for the URL's path. Routers serve one resource under many
-// paths (/login, /login/, /%6cogin), so that a client could choose its counter. Use
+// paths (/login, /login/, /%6cogin), so a client could choose its counter. Use
 // Route: its key is the pattern that the router has matched.
 //
 // All key functions may be called concurrently.

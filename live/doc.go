@@ -1,5 +1,5 @@
-// Package live is a page on which an operator sees what the limiters of this process
-// decide, and can let somebody back in.
+// Package live is a web page for operators: it shows the decisions of the limiters of this
+// process, and can unblock and ban keys.
 //
 // For each limiter and rule the page shows how many requests are allowed and denied
 // each second, which keys are denied most often and which are nearest to their limit,
@@ -20,15 +20,15 @@
 //
 // # Several processes
 //
-// Each process shows what it has decided itself. What is left of a limit comes from the
-// store, and so do blocks: if the store is shared, they hold for all processes.
+// Each process shows its own decisions. The remaining hits and the blocks are in the store:
+// if the store is shared, they hold for all processes.
 //
 // # Memory
 //
 // The page keeps two minutes of counts for each rule, and at most 2048 denied keys and
 // 1024 keys near their limit for each limiter, of 256 bytes each, whatever the traffic is.
-// The page keeps a limiter until it is closed: a name of a limiter must not come from what
-// changes all the time, such as requests. The counts of rules are exact. Those of keys are
-// halved each minute, so that keys that are denied now come first. If there are more denied
+// The page keeps every limiter until it is closed: do not make names of limiters from
+// requests. The counts of rules are exact. The counts of keys are halved each minute, so
+// that keys that were denied recently come first. If there are more denied
 // keys than the page keeps, the count of a key may be too small.
 package live

@@ -22,7 +22,7 @@
 //
 // The guard charges an attempt before the handler runs, and refunds it if it has not failed: see
 // [Config].Success and Failure. Concurrent guesses therefore gain nothing. The hit of the address
-// always stays. A canceled request is a failure. Mount http.TimeoutHandler outside the guard:
+// is never refunded. A canceled request is a failure. Mount http.TimeoutHandler outside the guard:
 // inside, it answers 503, which is not a failure, while the handler may still check the password.
 //
 // If an attacker guesses every second, this many guesses reach the handler in a day (measured by
@@ -57,7 +57,7 @@
 //
 //   - The query has the field, in any spelling and with any method. The body has it twice:
 //     username[], userna[]me, form.username and UserName are username.
-//   - The body is no form and no JSON object, has no Content-Type, is malformed, compressed or
+//   - The body is neither a form nor a JSON object, has no Content-Type, is malformed, compressed or
 //     longer than 64 KiB, has more than 1,000 fields, or could be read as another type by a
 //     handler that ignores the Content-Type. The client does not send the whole body.
 //   - The field has no single value: it is a file, an array, an object, a number that decoders

@@ -47,7 +47,7 @@
 // allow it, or it is charged to none. No spelling of a path gets around a policy: if routers read a
 // path in several ways, a policy applies if its pattern matches any of them. A request whose key,
 // cost or condition cannot be read is denied with 400 or counted, never ignored. An expression
-// takes at most some thirty milliseconds.
+// takes at most about 30 milliseconds.
 //
 // Policies count in the store of the file, for all processes together, or with counting: local in
 // each process. A request of both is charged in the process first, and refunded there if the store

@@ -7,11 +7,11 @@
 // The server is Redis 7 or later, or one that runs its scripts, such as Valkey; it may be
 // a cluster. Redis 5 and 6 work too, but an error in the script has Unknown set there. The user needs
 // EVALSHA, EVAL, TIME, GETRANGE, SET, DEL and PTTL on keys fg1:*, and should have SETRANGE, which is
-// faster. A client of a cluster needs CLUSTER SLOTS, and [Store.Scan] SCAN. The time is the server's
-// (see [Clock]); a limit with calendar windows fails if the process's clock differs from it by more
-// than a window.
+// faster. [Store.Scan] and a ResetAll need SCAN, a client of a cluster CLUSTER SLOTS. The time is the
+// server's (see [Clock]); a limit with calendar windows fails if the process's clock differs from it
+// by more than a window.
 //
-// # Once
+// # Retries
 //
 // A take or a charge is made at most once, whatever the client's MaxRetries is. The store
 // sends a command again only if the reply proves that it did not run (NOSCRIPT, MOVED, ASK,
@@ -19,16 +19,17 @@
 // Unknown set: the charge may have been made. If nothing was charged, the error wraps
 // [core.ErrNotCharged].
 //
-// # In time
+// # Deadlines
 //
 // An operation ends within its [Timeout], whatever the client's timeouts and pool do. If a client
-// hangs up, the charge of its request stays. A lone decision of a *[redis.Client] with
-// ContextTimeoutEnabled waits for its reply on its caller's goroutine, which is faster: a hook that
-// blocks holds it up. That decision, and one with keys of several slots, do not end earlier
-// if their context is canceled. If nothing listens at the address, go-redis dials five times by
-// default, which takes longer than the Timeout: set DialerRetries to 1, as [NewClient] does.
+// hangs up, the charge of its request stays. With a *[redis.Client] that has ContextTimeoutEnabled,
+// a decision that shares its command with no other waits for the reply on its caller's goroutine.
+// This is faster, but a hook of the client that blocks delays it. Such a decision, and one with keys
+// of several slots, do not end earlier if their context is canceled. If nothing listens at the
+// address, go-redis dials five times by default. That takes longer than the Timeout: set
+// DialerRetries to 1, as [NewClient] does.
 //
-// # Together
+// # Batches
 //
 // Decisions that a process makes at the same time share commands, 64 at most in one. Each has its
 // own deadline, result and error: none fails or is charged because of another. A decision is sent
@@ -39,15 +40,15 @@
 // # Several servers
 //
 // In a cluster, the keys of a decision that are in one hash slot are decided in one step. Keys of
-// different slots are taken in order, with one command each, and given back if a later one denies
-// or fails. Until then other requests may be denied wrongly; none is allowed wrongly. A
-// [redis.Ring] takes every key by itself; so does a proxy that chooses a server by the first key,
-// with [ShardedByKey]. Hits that a failed node had not replicated are forgotten.
+// different slots are taken in order, with one command each, and refunded if a later one denies
+// or fails. Until then other requests may be denied wrongly; none is allowed wrongly. With a
+// [redis.Ring], or with [ShardedByKey] for a proxy that chooses a server by the first key, each key
+// is taken by itself. If a node fails, hits that it had not replicated are lost.
 //
 // # What is stored
 //
-// All limits of one key of one rule are one string, which expires by itself when it no longer
-// counts; its name ([core.StoreRule.StoredKey]) shows nothing that a client sent. Programs with
+// All limits of one key of one rule are one string. It expires by itself when it no longer
+// counts. Its name ([core.StoreRule.StoredKey]) shows nothing that a client sent. Programs with
 // other limits, or another version of this package, may count under the same names: each allows its
 // own quotas. A value that cannot be read counts as absent, or denies its key for the shortest
 // window (see [core.Config]). A server that evicts keys (allkeys-*) forgets counters; a full server

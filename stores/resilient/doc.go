@@ -1,5 +1,5 @@
-// Package resilient keeps an application deciding while its shared store does not
-// answer.
+// Package resilient decides on requests while a shared store does not answer: it counts in this
+// process, allows or denies.
 //
 //	store, err := resilient.New(redisstore.New(client), resilient.Config{Instances: 4})
 //
@@ -13,7 +13,7 @@
 // # Local
 //
 // The process counts every hit that it allows, including those that the store has allowed. Without
-// the store, a key gets what is left here of the instance's share: the quota divided by
+// the store, a key gets the rest of this instance's share: the quota divided by
 // Config.Instances, rounded down, at least 1. So an outage gives no fresh quota in this process,
 // however often it happens. An instance that has allowed more than its share denies the key until
 // enough of these hits have left the window.
