@@ -1,5 +1,5 @@
 // Command outgoing limits the requests that a program sends to another service. Look at
-// the third line that it prints: the request is not sent.
+// the third line that it prints: the request waits for its turn.
 //
 //	go run ./examples/outgoing
 package main
@@ -21,17 +21,18 @@ func main() {
 	defer api.Close()
 
 	limiter := core.Must(core.New(core.Config{
-		MaxWait: 500 * time.Millisecond,
+		MaxWait: 10 * time.Second,
 		Rules: []core.Rule{{
 			Name: "host", Key: httpclient.Host,
-			Limits: []core.Limit{{Quota: 2, Window: time.Minute, Algorithm: core.SlidingLog}},
+			Limits: []core.Limit{{Quota: 2, Window: time.Second, Algorithm: core.SlidingLog}},
 		}},
 	}))
 	client := &http.Client{Transport: core.Must(httpclient.New(httpclient.Config{
 		Limiter:  limiter,
 		MaxPause: 10 * time.Minute, // a longer Retry-After counts as ten minutes
-		MaxHold:  2 * time.Second,
+		MaxHold:  2 * time.Second,  // longest wait for the end of such a pause
 	}))}
+	began := time.Now()
 	for range 3 {
 		r, err := http.NewRequestWithContext(context.Background(), http.MethodGet, api.URL, http.NoBody)
 		if err != nil {
@@ -41,7 +42,7 @@ func main() {
 		resp, err := client.Do(r)
 		var denied *httpclient.DeniedError
 		if errors.As(err, &denied) {
-			fmt.Println("not sent:", denied.Decision.Reason)
+			fmt.Println("not sent:", denied)
 			continue
 		}
 		if err != nil {
@@ -49,6 +50,6 @@ func main() {
 			return
 		}
 		_ = resp.Body.Close()
-		fmt.Println("sent:", resp.StatusCode)
+		fmt.Println("sent after", time.Since(began).Truncate(time.Second), "with the status", resp.StatusCode)
 	}
 }
