@@ -57,7 +57,7 @@
 // Your own [Store] must pass core/storetest; package stores/swapstore makes one
 // of anything that can compare and swap.
 //
-// If a store fails, the decision is not Allowed and has [ReasonFailed], which answers 503.
+// If a store fails, the request is denied with the status 503: see [ReasonFailed].
 package core
 
 // Read the files in this order: limit, config, request and hooks (what a program writes); limiter,

@@ -17,8 +17,7 @@ type Headers uint8
 
 const (
 	// HeadersDraft10 writes RateLimit-Policy and RateLimit as in
-	// draft-ietf-httpapi-ratelimit-headers-10, with an item for each limit. The zero value
-	// means the same.
+	// draft-ietf-httpapi-ratelimit-headers-10, with an item for each limit.
 	//
 	//	RateLimit-Policy: "api";q=5;w=60
 	//	RateLimit: "api";r=4;t=60
