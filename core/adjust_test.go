@@ -250,20 +250,22 @@ func TestACostAboveMaxQuotaMeansMaxQuota(t *testing.T) {
 // and Settle has changed nothing.
 func TestAdjustAfterTheHandlerHasReturned(t *testing.T) {
 	for name, row := range map[string]struct {
-		said   int64 // by the handler; 0: nothing
-		counts bool
-		want   map[string]int64
+		said           int64 // by the handler; 0: nothing
+		counts, clears bool
+		want           map[string]int64
 	}{
-		"the stream says it":         {0, true, map[string]int64{"requests": 99, "words": 50, "answers": 50}},
-		"the handler has said it":    {30, true, map[string]int64{"requests": 99, "words": 70, "answers": 70}},
-		"Settle has refunded a rule": {0, false, map[string]int64{"requests": 99, "words": 90, "answers": 100}},
-		"both":                       {30, false, map[string]int64{"requests": 99, "words": 70, "answers": 100}},
+		"the stream says it":         {0, true, false, map[string]int64{"requests": 99, "words": 50, "answers": 50}},
+		"the handler has said it":    {30, true, false, map[string]int64{"requests": 99, "words": 70, "answers": 70}},
+		"Settle has refunded a rule": {0, false, false, map[string]int64{"requests": 99, "words": 90, "answers": 100}},
+		"Settle has cleared a rule":  {0, true, true, map[string]int64{"requests": 99, "words": 90, "answers": 100}},
+		"both":                       {30, false, false, map[string]int64{"requests": 99, "words": 70, "answers": 100}},
 	} {
 		counts := func(core.Request, core.Outcome) bool { return row.counts }
+		clears := func(core.Request, core.Outcome) bool { return row.clears }
 		l := newLimiter(t, core.Config{Rules: []core.Rule{
 			{Name: "requests", Key: static("k"), Limits: []core.Limit{core.PerHour(100)}},
 			{Name: "words", Key: static("k"), Limits: []core.Limit{core.PerHour(100)}, Cost: costs(10)},
-			{Name: "answers", Key: static("k"), Limits: []core.Limit{core.PerHour(100)}, Cost: costs(10), Counts: counts},
+			{Name: "answers", Key: static("k"), Limits: []core.Limit{core.PerHour(100)}, Cost: costs(10), Counts: counts, Clears: clears},
 		}}, newClock())
 		d := l.Check(&request{})
 		if row.said > 0 {

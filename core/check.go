@@ -9,9 +9,10 @@ import (
 )
 
 // Check implements [Checker]. It calls ShouldLimit, then RulesFor, KeyExtra, Cost and the functions
-// of the rules. If one of the latter reads the body, Check first peeks at the keys known so far. If
-// they deny the request, the body is not read, unless the request may wait. Otherwise all but
-// ShouldLimit are called again. One take then charges all counters.
+// of the rules. If one of the latter reads the body, Check first peeks at the keys known so far, at
+// a cost of 1 if Cost is not known. If they deny the request, the body is not read, unless the
+// request may wait. Otherwise all but ShouldLimit are called again. One take then charges all
+// counters.
 func (l *Limiter) Check(r Request) (d Decision) {
 	s := l.current.Load()
 	limited := s.hooks.ShouldLimit(r)
@@ -306,9 +307,9 @@ func (l *Limiter) Deny(r Request, d Decision) Denial {
 	return d.snap.deny(r, &d)
 }
 
-// Denial returns the response of [Hooks.OnDisallowed] for a handler that denies a request itself,
-// for instance after Take. The adapters' functions Deny write it. If the decision allows, as the
-// middleware's does, the response is a 429 without Retry-After.
+// Denial returns the response of [Hooks.OnDisallowed] for a handler that denies a request itself.
+// The adapters' functions Deny write it. If the decision allows, as the middleware's does, the
+// response is a 429 without Retry-After.
 func (d Decision) Denial(r Request) Denial {
 	if d.snap == nil {
 		return d.denial()

@@ -26,10 +26,10 @@ type Rule struct {
 	// Cost returns the hits that a request costs in this rule. The handler can settle the real cost
 	// with [Decision.SetCost]. nil: [Hooks].Cost, which SetCost does not settle.
 	Cost func(Request) (int64, error)
-	// Quota returns the quota of a request for one limit, such as that of a customer's plan: 0 to
-	// MaxQuota (for a SlidingLog to MaxLogQuota), or [Unlimited]. The burst of a TokenBucket is
-	// scaled with it. Counts stay when the quota changes. Quota is called as a [KeyFunc] is, for
-	// each limit; SkipRule and an invalid quota answer 503. nil: Limit.Quota.
+	// Quota returns the quota of a request for one limit, such as that of a customer's plan, in the
+	// range of Limit.Quota, or [Unlimited]. The burst of a TokenBucket is scaled with it. Counts
+	// stay when the quota changes. Quota is called as a [KeyFunc] is, for each limit; SkipRule and
+	// an invalid quota answer 503. nil: Limit.Quota.
 	Quota func(Request, Limit) (int64, error)
 	// MaxWait, if not 0, replaces Config.MaxWait for this rule.
 	MaxWait time.Duration
@@ -70,14 +70,13 @@ type Config struct {
 	// Headers chooses the rate limit headers of responses. 0: HeadersDraft10.
 	Headers Headers
 	// Log gets the errors of stores, hooks and functions of rules: at most one line a second of
-	// each kind, with the number of lines left out. It warns once if no request of a rule has a
-	// key. Lines contain no keys. nil: slog.Default().
+	// each kind, with the number of lines left out. Lines contain no keys. nil: slog.Default().
 	Log *slog.Logger
 	// Observer sees every decision: see [ObserverFuncs]. nil: none.
 	Observer Observer
 	// DryRun makes the limiter decide, charge and report as always, and allow every request; Take
 	// and Peek still return errors. Responses have the limiter's headers: set HeadersOff to hide
-	// them. See [Decision].DryRun.
+	// them.
 	DryRun bool
 	// MaxWait is how long Check lets a denied request wait for its turn: 0 (not at all), or
 	// MinWindow to MaxWindow. [Limiter.Wait] describes the order. A DryRun never waits. A server's

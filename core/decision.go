@@ -72,10 +72,8 @@ type decided struct {
 
 // LimitStatus is the state of one limit for one key.
 type LimitStatus struct {
-	// Rule is the name of the limit's rule.
-	Rule string
-	// Limit is the limit with its Name and the quota of the request.
-	Limit Limit
+	Rule  string // its name
+	Limit Limit  // with the quota of the request
 	Result
 }
 
@@ -83,9 +81,9 @@ type LimitStatus struct {
 type Reason uint8
 
 const (
-	// ReasonWithinLimits means that every limit allows the request. It was charged.
+	// ReasonWithinLimits means that every limit allows the request.
 	ReasonWithinLimits Reason = iota
-	// ReasonOverLimit means that a limit denies the request. Nothing was charged.
+	// ReasonOverLimit means that a limit denies the request.
 	ReasonOverLimit
 	// ReasonSkipped means that Hooks.ShouldLimit returned false.
 	ReasonSkipped
@@ -97,7 +95,7 @@ const (
 	// ReasonFailed means that the store, a key function or a hook failed. See Err.
 	ReasonFailed
 	// ReasonCanceled means that the request's context was canceled before the decision: the client
-	// left. The request is denied. Unless it waited, it may have been charged.
+	// left. Unless the request waited, it may have been charged.
 	ReasonCanceled
 )
 

@@ -57,7 +57,7 @@
 // Your own [Store] must pass core/storetest. If a server can compare and swap,
 // package stores/swapstore makes a Store of it.
 //
-// If a store fails, the decision is not Allowed and has [ReasonFailed], which answers 503.
+// If a store fails, the request is denied with the status 503: see [ReasonFailed].
 package core
 
 // Read the files in this order: limit, config, request and hooks (what a program writes); limiter,

@@ -12,8 +12,8 @@ var (
 	// is 400, or 429 if another key is over a limit. See [BadRequestError].
 	ErrBadRequest = errors.New("floodgate: bad request")
 
-	// ErrConfig is wrapped by every error about a configuration, or about an argument that is out
-	// of range, such as a negative cost.
+	// ErrConfig is wrapped by every error about a configuration or an argument that is out of
+	// range.
 	ErrConfig = errors.New("floodgate: configuration")
 
 	// ErrUnknownRule is the error for a [Hit] whose rule the limiter does not have.
@@ -22,14 +22,13 @@ var (
 	// ErrWaitTooLong is the error of a request that may wait, if its turn would come too late.
 	ErrWaitTooLong = errors.New("floodgate: the wait is too long")
 
-	// ErrLineFull is the error of a request that may wait, if Config.MaxWaiters requests wait.
+	// ErrLineFull is the error of a request that may wait, if too many wait: see Config.MaxWaiters.
 	ErrLineFull = errors.New("floodgate: too many requests are waiting")
 
 	// ErrBodyRead is the error of [Request].Body if a middleware before the limiter has read it.
 	ErrBodyRead = errors.New("floodgate: the body was read by a middleware before the limiter")
 
-	// ErrDamaged is the error of an operation on a damaged stored counter. Other keys are not
-	// affected.
+	// ErrDamaged is the error of an operation on a damaged stored counter.
 	ErrDamaged = errors.New("floodgate: a stored counter is damaged")
 
 	// ErrContended is the error of an operation that gave up because of concurrent changes.

@@ -17,8 +17,7 @@ type Headers uint8
 
 const (
 	// HeadersDraft10 writes RateLimit-Policy and RateLimit as in
-	// draft-ietf-httpapi-ratelimit-headers-10, with an item for each limit. The zero value
-	// means the same.
+	// draft-ietf-httpapi-ratelimit-headers-10, with an item for each limit.
 	//
 	//	RateLimit-Policy: "api";q=5;w=60
 	//	RateLimit: "api";r=4;t=60
@@ -74,10 +73,6 @@ func (h Headers) check() error {
 // Header is one line of a response's header. Names made by this package are canonical.
 type Header struct{ Name, Value string }
 
-// maxField is the largest integer that a structured field can hold (RFC 9651,
-// section 3.3.1).
-const maxField = 999_999_999_999_999
-
 // AppendHeaders appends the response's header lines to dst: those that Config.Headers chooses for
 // the limits that applied, except [Unlimited] ones. A denied request also gets Cache-Control:
 // no-store and, if a wait helps, Retry-After in whole seconds, rounded up, at least 1.
@@ -129,7 +124,7 @@ func (d *Decision) appendThree(dst []Header, l *Limit, limit, remaining, reset s
 	return append(dst,
 		Header{limit, strconv.FormatInt(l.Capacity(), 10)},
 		Header{remaining, strconv.FormatInt(d.Remaining, 10)},
-		Header{reset, strconv.FormatInt(min(resetValue, maxField), 10)})
+		Header{reset, strconv.FormatInt(resetValue, 10)})
 }
 
 func (d *Decision) xReset(h Headers) int64 {
@@ -241,7 +236,7 @@ func (l *Limit) policyWindow() int64 {
 	if micros%time.Second.Microseconds() != 0 {
 		return 0
 	}
-	return min(micros/time.Second.Microseconds(), maxField)
+	return micros / time.Second.Microseconds()
 }
 
 func appendItem(b []byte, name string) []byte {
@@ -275,7 +270,7 @@ func appendRate(b []byte, l *Limit, r *Result) []byte {
 	if !r.Allowed && r.RetryAfter != Never {
 		t = retrySeconds(r.RetryAfter)
 	}
-	return strconv.AppendInt(b, min(t, maxField), 10)
+	return strconv.AppendInt(b, t, 10)
 }
 
 // appendDraft07 appends the two lines of HeadersDraft07. A limit must have applied.
@@ -293,6 +288,6 @@ func (d *Decision) appendDraft07(dst []Header, l *Limit) []Header {
 	b = append(b, ", remaining="...)
 	b = strconv.AppendInt(b, d.Remaining, 10)
 	b = append(b, ", reset="...)
-	b = strconv.AppendInt(b, min(reset, maxField), 10)
+	b = strconv.AppendInt(b, reset, 10)
 	return append(dst, Header{"Ratelimit", string(b)})
 }

@@ -85,8 +85,10 @@ func TestHooks(t *testing.T) {
 		extra = "a"
 		want(9)
 		want(8)
-		extra = ""
-		want(8)
+		err = core.ErrBadRequest
+		want(8) // of the key without a text
+		extra, err = "", nil
+		want(7)
 		err = core.SkipRule
 		if d := l.Check(&request{}); d.Reason != core.ReasonFailed {
 			t.Error(d)

@@ -20,7 +20,7 @@ const (
 	// FixedWindow counts from the first hit to the end of the window, then starts again. Bursts
 	// before and after the end can add up to 2 × Quota.
 	FixedWindow
-	// BucketedWindow keeps a count for each Precision. No window holds more than Quota.
+	// BucketedWindow keeps a count for each Precision.
 	BucketedWindow
 	// SlidingLog keeps the time of every hit. Exact, at 8 bytes a hit: see [MemoryConfig].
 	SlidingLog
@@ -43,7 +43,7 @@ const (
 // Month is the Window of a limit for calendar months: see [Limit.Zone].
 const Month = 31 * 24 * time.Hour
 
-// Limit is a quota of hits for a window. New checks it.
+// Limit is a quota of hits for a window. Its durations are whole microseconds. New checks it.
 type Limit struct {
 	// Name names the limit in response headers and logs. It has the form of Config.Name and is
 	// unique in the limiter. Empty means the rule's name, followed by "-" and the window if the
@@ -52,22 +52,21 @@ type Limit struct {
 	// Quota is the number of hits allowed in a Window, 0 (none) to MaxQuota;
 	// for SlidingLog to MaxLogQuota.
 	Quota int64
-	// Window is the time for which Quota is allowed: MinWindow to MaxWindow, in whole
-	// microseconds.
+	// Window is the time for which Quota is allowed: MinWindow to MaxWindow.
 	Window    time.Duration
 	Algorithm Algorithm
 	// Aligned begins windows at multiples of Window since the Unix epoch (UTC), rather than at
 	// each key's first hit. Only for FixedWindow and SlidingWindow.
 	Aligned bool
-	// Burst is the most hits that a TokenBucket allows at once, up to MaxQuota. 0 means Quota.
-	// Window × Burst / Quota, the time to fill it, is at most 100 years. Only for TokenBucket.
+	// Burst is the most hits allowed at once, up to MaxQuota. 0 means Quota. Window × Burst / Quota,
+	// the time to fill it, is at most 100 years. Only for TokenBucket.
 	Burst int64
-	// Precision is the length of a bucket of a BucketedWindow: MinWindow or more, in whole
-	// microseconds. It must divide Window into at most 4,096 buckets. Only for BucketedWindow.
+	// Precision is the length of a bucket: MinWindow or more. It must divide Window into at most
+	// 4,096 buckets. Only for BucketedWindow.
 	Precision time.Duration
 	// Zone makes the windows calendar days, weeks (from Monday) or months of a time zone, for a
-	// Window of 24 hours, 7 days or [Month]: see [Limit.In]. A day may have 23 hours. nil:
-	// windows have the length of Window. Only for FixedWindow, without Aligned and Lockout.
+	// Window of 24 hours, 7 days or [Month]: see [Limit.In]. A day may have 23 hours. Only for
+	// FixedWindow, without Aligned and Lockout.
 	//
 	// The zone's name is part of a counter's name: it must be the same in processes that share
 	// counters. [time.Local] is an error.
@@ -90,7 +89,7 @@ func PerHour(quota int64) Limit { return Limit{Quota: quota, Window: time.Hour} 
 func PerDay(quota int64) Limit { return Limit{Quota: quota, Window: 24 * time.Hour} }
 
 // PerWeek returns a SlidingWindow limit of quota hits per 7 days. [Limit.In] makes it a
-// calendar week, which begins on Monday.
+// calendar week.
 func PerWeek(quota int64) Limit { return Limit{Quota: quota, Window: 7 * 24 * time.Hour} }
 
 // PerMonth returns a FixedWindow limit of quota hits per calendar month in UTC. [Limit.In]
@@ -103,16 +102,16 @@ func PerMonth(quota int64) Limit {
 func (a Algorithm) String() string { return a.meter().String() }
 
 // WorstCase returns the most hits in any window of the limit's length: see the package's table. A
-// Lockout allows its quota once, and again for each shortest wait that fits in the window. If
-// clocks of processes that share a store differ by d, less than the window, it holds for windows
-// shorter by d. The limit must be valid.
+// Lockout allows its quota once, and again for each wait that fits in the window, the shortest
+// first. If clocks of processes that share a store differ by d, less than the window, it holds for
+// windows shorter by d. The limit must be valid.
 func (l Limit) WorstCase() int64 {
 	m := meter.New(l.meter())
 	return m.WorstCase()
 }
 
-// Lifetime returns the longest time for which a hit matters: how long a shared store keeps a
-// counter after its last hit. The limit must be valid.
+// Lifetime returns how long a shared store keeps a counter after its last hit. The limit must be
+// valid.
 func (l Limit) Lifetime() time.Duration {
 	m := meter.New(l.meter())
 	return meter.Duration(m.Lifetime())
@@ -336,19 +335,18 @@ func (l Limit) windowName() string {
 	return calendarUnits[l.Window]
 }
 
-// Lockout adds escalating waits to a FixedWindow limit, such as one of failed logins. The hit that
-// uses up the Quota is allowed and begins a wait of First, the next time of First × Factor, and so
-// on up to Max. Hits during the wait are denied and do not lengthen it. After it the count starts
-// at 0. A refund during the wait ends it, as if it had never begun. The zero value is no lockout.
+// Lockout adds escalating waits to a FixedWindow limit. The hit that uses up the Quota is allowed
+// and begins a wait of First, the next time of First × Factor, and so on up to Max. Hits during the
+// wait are denied and do not lengthen it. After it the count starts at 0. A refund during the wait
+// ends it, as if it had never begun. The zero value is no lockout.
 type Lockout struct {
-	// First is the first wait: MinWindow to MaxWindow, in whole microseconds.
+	// First is the first wait: MinWindow to MaxWindow.
 	First time.Duration
 	// Factor multiplies each next wait: 1 to 1,000. 0 means 2.
 	Factor int64
 	// Max is the longest wait, First or more. 0 means an hour, or First if that is longer.
 	Max time.Duration
-	// Decay is how long after a wait one wait is forgotten, so that the next one is shorter. 0
-	// means Max.
+	// Decay is the time after a wait in which one wait is forgotten. 0 means Max.
 	Decay time.Duration
 }
 

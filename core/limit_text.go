@@ -34,8 +34,8 @@ func isMonth(window string) bool {
 //	1000/day Europe/Berlin, 5000 per week America/New_York, 10000/month
 //
 // A window is a unit, or a whole number and a unit: ms, s (sec, second), m (min, minute), h (hour),
-// d (day, 24 hours), w (week) or month, also in the plural and in capitals. M alone is an error,
-// because it may mean a month. A space between number and unit needs "per".
+// d (day, 24 hours), w (week) or month, also in the plural and in capitals, except M. A space
+// between number and unit needs "per".
 //
 // Options may follow the window: the name of an algorithm ([Algorithm.String]), aligned,
 // burst=50, precision=1s, name=api. A time zone after a day or week makes calendar windows: see

@@ -13,7 +13,7 @@ import (
 )
 
 // Limiter decides on requests, or on keys directly. [New] makes one. Its methods may be called
-// concurrently.
+// concurrently. Their errors wrap [ErrUnknownRule] or [ErrConfig], or are the store's.
 type Limiter struct {
 	current  atomic.Pointer[snapshot]
 	sessions sync.Pool
@@ -94,9 +94,10 @@ func Must[T any](v T, err error) T {
 	return v
 }
 
-// Reconfigure replaces the configuration for later requests. Requests that run or wait keep theirs.
-// Counters keep their counts as [Counters].Reopen says: a quota may change. The name and the store
-// cannot change: leave them empty, or as they are. After an error nothing has changed.
+// Reconfigure replaces the configuration for later requests. Requests that run or wait keep theirs,
+// and later ones still queue behind those that wait. Counters keep their counts as
+// [Counters].Reopen says: a quota may change. The name and the store cannot change: leave them
+// empty, or as they are. After an error nothing has changed.
 func (l *Limiter) Reconfigure(c Config) error {
 	l.reconfigure.Lock()
 	defer l.reconfigure.Unlock()
@@ -171,9 +172,8 @@ type Hit struct {
 // named twice is charged once. A cost of 0 changes nothing. Without hits, the decision is Allowed
 // with ReasonNoRule.
 //
-// The error is nil if the store decided, even if it denied. Otherwise it wraps ErrUnknownRule or
-// ErrConfig, or it is the store's. The decision then has ReasonFailed, or ReasonCanceled if ctx was
-// canceled, and is not Allowed.
+// The error is nil if the store decided, even if it denied. With an error, the decision has
+// ReasonFailed, or ReasonCanceled if ctx was canceled, and is not Allowed.
 //
 // Hits stay charged if ctx ends before the store answers.
 func (l *Limiter) Take(ctx context.Context, cost int64, hits ...Hit) (d Decision, err error) {
@@ -256,12 +256,10 @@ func (l *Limiter) look(ctx context.Context, op Op, n, cost int64, hits []Hit) (d
 }
 
 // Grant gives n hits back, 1 to MaxQuota, to every counter named: see [OpGrant]. A key never has
-// more left than its quota or burst, and a blocked key stays blocked.
+// more left than its quota or burst. A rule that has a limit with a [Lockout] is an error.
 //
-// The decision is that of a Peek with cost 0 afterwards. The error wraps ErrConfig if n is out of
-// range or a rule has a limit with a [Lockout], ErrUnknownRule, [ErrUnsupported] or [ErrDegraded],
-// or it is the store's: then the hits may have been granted, unless it wraps [ErrNotCharged]. The
-// end of ctx does not stop a grant.
+// The decision is that of a Peek with cost 0 afterwards. After an error of the store, the hits may
+// have been granted, unless it wraps [ErrNotCharged]. The end of ctx does not stop a grant.
 func (l *Limiter) Grant(ctx context.Context, n int64, hits ...Hit) (d Decision, err error) {
 	if n < 1 || n > MaxQuota {
 		err = fmt.Errorf("%w: limiter %q: granting %d hits: must be from 1 to %d", ErrConfig, l.Name(), n, int64(MaxQuota))
@@ -281,13 +279,9 @@ func (c *session) grantable() error {
 	return nil
 }
 
-// Block denies the counters named for d, 0 to MaxWindow, rounded up to a microsecond, in every
-// process that shares the store.
+// Block denies the counters named for d, 0 to MaxWindow, in every process that shares the store.
 // Until then no hits are left, and RetryAfter is at least the rest of d. A d of 0 or a Reset ends
 // the block. A [Memory] with MaxKeys blocks drops the one that ends first.
-//
-// The error wraps ErrUnknownRule, ErrConfig if d is out of range, [ErrUnsupported] or
-// [ErrDegraded], or it is the store's.
 func (l *Limiter) Block(ctx context.Context, d time.Duration, hits ...Hit) error {
 	if d < 0 || d > MaxWindow {
 		return fmt.Errorf("%w: limiter %q: blocking for %v: must be from 0 to 366 days", ErrConfig, l.Name(), d)
@@ -295,8 +289,7 @@ func (l *Limiter) Block(ctx context.Context, d time.Duration, hits ...Hit) error
 	return l.act(ctx, OpBlock, (d + time.Microsecond - 1).Truncate(time.Microsecond), hits)
 }
 
-// Reset removes the counters named. The error wraps ErrUnknownRule or [ErrDegraded], or it is the
-// store's.
+// Reset removes the counters named.
 func (l *Limiter) Reset(ctx context.Context, hits ...Hit) error {
 	return l.act(ctx, OpReset, 0, hits)
 }
@@ -315,7 +308,6 @@ func (l *Limiter) act(ctx context.Context, op Op, d time.Duration, hits []Hit) e
 }
 
 // ResetAll removes the counters of all keys of all rules, in every process that shares the store.
-// The error wraps [ErrUnsupported] or [ErrDegraded], or it is the store's.
 func (l *Limiter) ResetAll(ctx context.Context) error {
 	c := l.session(l.current.Load())
 	defer l.release(c)

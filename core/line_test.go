@@ -154,6 +154,13 @@ func TestTheFlagsOfATakeEndWithIt(t *testing.T) {
 		if d := l.Check(&request{}); !d.Allowed || d.Waited == 0 || d.Degraded {
 			t.Errorf("%v after %v, degraded %t", d, d.Waited, d.Degraded)
 		}
+		s.before, s.after = nil, func(_ context.Context, b *core.Batch) { b.Degraded = true }
+		for range 10 {
+			degraded := l.Check(&request{})
+			if d, err := l.Take(t.Context(), 1); err != nil || d.Degraded || !degraded.Degraded {
+				t.Fatalf("a take of nothing: %v, %v", d, err)
+			}
+		}
 	})
 }
 

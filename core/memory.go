@@ -34,8 +34,8 @@ type MemoryConfig struct {
 // Memory is the store that counts in this process. Its methods may be called concurrently. Counters
 // are lost when the process ends.
 //
-// Memory starts no goroutine: each insertion removes expired keys from a part of its shard. It
-// does not keep the text of keys, but a 128-bit hash with random seeds.
+// Memory starts no goroutine: insertions remove expired keys. It keeps a 128-bit hash of each key,
+// with random seeds, and not its text.
 //
 // # When it is full
 //

@@ -23,14 +23,13 @@ type ObserverFuncs struct {
 	// context, which may have ended. rule is the index of the deciding rule in the rules of
 	// Observe, and limit that of the limit in the rule: -1 and 0 if no limit applied.
 	Decided func(ctx context.Context, d Decision, rule, limit int)
-	// Stored is called after each operation of a store, such as "take": see [Op]. Not called for a
-	// [Memory], nor if the client left before the answer.
+	// Stored is called after each operation of a store, such as "take": see [Op]. It is not called
+	// for a [Memory], nor if the client left before the answer.
 	Stored func(ctx context.Context, operation string, took time.Duration, err error)
 	// Queued is called with a change of 1 if a request joins the line of a key of a rule, and
-	// with -1 if it leaves: see [Limiter.Wait]. A request is in one line at a time.
+	// with -1 if it leaves: see [Limiter.Wait].
 	Queued func(ctx context.Context, rule int, change int64)
-	// Reported is called for events of a [Checker] around the limiter, such as "failed" of a login
-	// guard.
+	// Reported is called for the events of [Limiter.Report].
 	Reported func(ctx context.Context, event string)
 }
 

@@ -8,8 +8,7 @@ import "context"
 // One goroutine at a time uses a Request. Strings and slices that its methods return stay valid
 // after the request.
 type Request interface {
-	// Context returns the request's context. When it ends, the limiter stops waiting. Charged
-	// hits stay charged.
+	// Context returns the request's context. When it ends, the limiter stops waiting.
 	Context() context.Context
 	// Method returns the method as received.
 	Method() string

@@ -46,7 +46,7 @@ func (l *Limiter) end(ctx context.Context, c *session, d *Decision) {
 // release gives the session back.
 func (l *Limiter) release(c *session) {
 	c.empty()
-	c.batch.For, c.batch.Degraded, c.batch.Cached, c.snap, c.ask.body.Request = 0, false, false, nil, nil
+	c.batch.For, c.snap, c.ask.body.Request = 0, nil, nil
 	if cap(c.keys) <= 64<<10 {
 		l.sessions.Put(c)
 	}
@@ -132,12 +132,12 @@ func (h *Hit) sameCounter(o Hit) bool {
 // do does an operation with the items, if there are any, and tells the observer.
 func (c *session) do(ctx context.Context, op Op) (err error) {
 	s, b := c.snap, &c.batch
-	if b.Op = op; len(b.Items) == 0 && op != OpResetAll {
+	if b.Op = op; op != OpRefund { // whose input they are
+		b.Degraded, b.Cached = false, false
+	}
+	if len(b.Items) == 0 && op != OpResetAll {
 		b.Allowed = true
 		return nil
-	}
-	if op != OpRefund { // whose input they are
-		b.Degraded, b.Cached = false, false
 	}
 	if s.memory != nil { // directly: the interface costs a tenth of a decision
 		return s.memory.do(b)
@@ -334,5 +334,5 @@ func (c *session) recall(d *Decision, cost func(i int, it decided) int64) {
 		}
 		from += n
 	}
-	c.batch.Degraded = d.Degraded
+	c.batch.Degraded, c.batch.Cached = d.Degraded, false
 }

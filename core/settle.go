@@ -10,8 +10,8 @@ import (
 // the rows read. After the handler, the limiter charges the difference, even above the quota (see
 // [OpCharge]), or refunds it. The last call counts. If the handler panics, nothing is refunded.
 //
-// SetCost settles only rules that have a [Rule.Cost]. It returns false and does nothing if none
-// has, if nothing was charged, if the decision is settled, or if cost is negative. It may be called
+// It settles only rules with a [Rule.Cost]. It returns false and does nothing if no rule has one, if
+// nothing was charged, if the decision is settled, or if cost is negative. It may be called
 // concurrently. Handlers call the SetCost of their adapter. Programs without requests call
 // [Limiter.Adjust].
 func (d Decision) SetCost(cost int64) bool {
@@ -50,9 +50,8 @@ func (d Decision) Estimated() bool { return d.rest != nil && d.rest.estimate }
 // rules with a [Rule.Cost]. Before Settle it acts as [Decision.SetCost]. After Settle it acts at
 // once, unless Settle has changed the charge. A stream that outlives its handler calls Adjust.
 //
-// The error wraps [ErrConfig] if cost is negative, or it is the store's. If it wraps
-// [ErrNotCharged], Adjust may be called again. Otherwise the difference may have been charged or
-// refunded. The end of ctx does not stop the adjustment.
+// If the error wraps [ErrNotCharged], Adjust may be called again. Otherwise the difference may have
+// been charged or refunded. The end of ctx does not stop the adjustment.
 func (l *Limiter) Adjust(ctx context.Context, d Decision, cost int64) error {
 	if cost < 0 {
 		return fmt.Errorf("%w: limiter %q: cost %d: must be 0 or more", ErrConfig, l.Name(), cost)

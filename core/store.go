@@ -19,7 +19,7 @@ const Never time.Duration = math.MaxInt64
 const Unlimited int64 = math.MaxInt64
 
 // Store keeps counters. It decides and charges in one step, so that two callers never both take
-// the last hit. Package core/storetest tests this contract.
+// the last hit.
 type Store interface {
 	// Open prepares the counters of one limiter. Limiter, rule, limit and key name a counter,
 	// the same in every process that shares the store. Opening a limiter name twice on one
@@ -188,11 +188,11 @@ type Item struct {
 	Key []byte
 	// Cost is the number of hits, 0 or more. 0 is always allowed and changes nothing.
 	Cost int64
-	// Quotas replace Limit.Quota for this batch, one for each limit in order; nil: the limits'
-	// own. Each is 0 to MaxQuota, for a SlidingLog to MaxLogQuota, or [Unlimited]. A token
-	// bucket's burst changes in proportion, rounded down, and is at least 1; its debt is paid off
-	// at the quota of the last charge. An Unlimited limit charges every cost as OpCharge does, and
-	// its Result is computed with Limit.Quota.
+	// Quotas replace Limit.Quota for this batch, one for each limit in order, each in the range of
+	// Limit.Quota or [Unlimited]. nil: the limits' own. A token bucket's burst changes in
+	// proportion, rounded down, and is at least 1; its debt is paid off at the quota of the last
+	// charge. An Unlimited limit charges every cost as OpCharge does, and its Result is computed
+	// with Limit.Quota.
 	Quotas []int64
 	// At is the time of the decision by the store's clock, in microseconds since the Unix
 	// epoch. The store sets it.
@@ -214,7 +214,7 @@ func (it *Item) quota(limit int) int64 {
 }
 
 // Result is the state of one limit for one key after an operation. Remaining and the durations mean
-// the same as those of [Decision], for the cost of the item. They are exact to the microsecond.
+// the same as those of [Decision], for the cost of the item.
 type Result struct {
 	// Allowed reports whether this limit by itself allows the cost.
 	Allowed    bool

@@ -14,11 +14,11 @@ import (
 // Wait is [Limiter.Take] for workers: it waits until it can charge the hits, as long as ctx
 // allows. The decision is Allowed if the error is nil.
 //
-// In a process, requests of Wait, and those of Check with a MaxWait, are allowed first come, first
-// served, in a line for each key of a rule. Others do not queue, and may overtake. The first in
-// line asks the store, then again after RetryAfter, and at once if this limiter changes the key's
-// counters otherwise (Adjust, Settle, Grant, Reset, ResetAll, Block). A request with several keys
-// stands in one line at a time. If two of its keys always have a line, it may never be allowed.
+// In a process, requests of Wait, and of Check with a MaxWait, are allowed first come, first served,
+// in a line for each key of a rule. Others do not queue, and may overtake. The first in line asks
+// the store again after RetryAfter, and at once if this limiter changes the key's counters
+// otherwise (Adjust, Settle, Grant, Reset, ResetAll, Block). A request with several keys stands in
+// one line at a time. If two of its keys always have a line, it may never be allowed.
 //
 // A request that clearly cannot be allowed in time is denied at once. Others may be denied when
 // their time is over, with a RetryAfter that is a lower bound.

@@ -232,18 +232,20 @@ func TestARequestIsDeniedWhenItsTimeIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, c := newLimiter(t, core.Config{MaxWait: 1500 * time.Millisecond, Rules: []core.Rule{
 			{Name: "open", Key: static("k"), Limits: []core.Limit{core.PerSecond(9)}},
-			{Name: "busy", Key: static("k"), Limits: []core.Limit{fixed(4, time.Second)}},
+			{Name: "busy", Key: static("k"), Limits: []core.Limit{fixed(5, time.Second)}},
 			{Name: "last", Key: static("k"), Limits: []core.Limit{core.PerSecond(9)}},
 		}}, nil), newCrowd()
 		busy := core.Hit{Rule: "busy", Key: "k"}
-		if d, err := l.Take(t.Context(), 4, busy); err != nil || !d.Allowed {
+		if d, err := l.Take(t.Context(), 5, busy); err != nil || !d.Allowed {
 			t.Fatal(d, err)
 		}
-		c.come(0, func() (core.Decision, error) { return l.Wait(t.Context(), 4, busy) })
+		c.come(0, func() (core.Decision, error) { return l.Wait(t.Context(), 5, busy) })
 		leaves, leave := context.WithCancel(t.Context())
 		ends, end := context.WithTimeout(t.Context(), time.Second)
 		defer end()
-		for i, ctx := range []context.Context{t.Context(), leaves, ends} {
+		endsToo, end := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+		defer end()
+		for i, ctx := range []context.Context{t.Context(), leaves, ends, endsToo} {
 			c.come(1+i, func() (core.Decision, error) { return l.Check(&request{ctx: ctx}), nil })
 		}
 		if err := l.Block(t.Context(), 5*time.Second, busy); err != nil {
@@ -257,7 +259,7 @@ func TestARequestIsDeniedWhenItsTimeIsOver(t *testing.T) {
 			at     time.Duration
 			reason core.Reason
 			err    error
-		}{{1500 * time.Millisecond, core.ReasonOverLimit, core.ErrWaitTooLong}, {500 * time.Millisecond, core.ReasonCanceled, context.Canceled}, {time.Second, core.ReasonOverLimit, context.DeadlineExceeded}} {
+		}{{1500 * time.Millisecond, core.ReasonOverLimit, core.ErrWaitTooLong}, {500 * time.Millisecond, core.ReasonCanceled, context.Canceled}, {time.Second, core.ReasonOverLimit, context.DeadlineExceeded}, {1500 * time.Millisecond, core.ReasonOverLimit, context.DeadlineExceeded}} {
 			d, _ := c.of(1 + i)
 			if d.Allowed || d.Reason != want.reason || !errors.Is(d.Err, want.err) || d.at != want.at || d.Waited != want.at || d.Rule() != "busy" || d.RetryAfter != 5*time.Second-want.at || !strings.Contains(d.String(), fmt.Sprint("after waiting ", want.at)) {
 				t.Errorf("request %d at %v: %v, %v, rule %q, waited %v, retry after %v", 1+i, d.at, d.Reason, d.Err, d.Rule(), d.Waited, d.RetryAfter)

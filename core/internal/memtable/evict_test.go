@@ -288,7 +288,10 @@ func TestARuleThatHasGoneIsNotBlocked(t *testing.T) {
 	ts := New(100, 0)
 	b := bind(t, ts, perMinute(5))
 	p := b.open()
-	p.layout.rule.retired.Store(true)
+	p.Block(second, now0)
+	if _, err := b.Rebind(nil); err != nil || len(ts.blocked.until) != 0 {
+		t.Errorf("%v, %d blocks are left", err, len(ts.blocked.until))
+	}
 	if p.Block(second, now0); len(ts.blocked.until) != 0 {
 		t.Error("a rule that has gone is blocked")
 	}
