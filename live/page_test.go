@@ -151,6 +151,25 @@ func TestABrowserThatReadsNothing(t *testing.T) {
 	})
 }
 
+// 32 browsers can follow the page. One that leaves makes room for another.
+func TestTheNumberOfViewers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, live.Config{}, core.Config{})
+		var last *viewer
+		for range 32 {
+			last = follow(t, s.page)
+		}
+		if got := answer(t, call(s.page, http.MethodGet, "?events", "")); got.status != http.StatusServiceUnavailable || !strings.Contains(got.Error, "too many pages") {
+			t.Errorf("%+v", got)
+		}
+		last.leave()
+		synctest.Wait()
+		if v := follow(t, s.page); v.gone() {
+			t.Error("there is no room")
+		}
+	})
+}
+
 // A page that is closed ends the events and says so, and can be closed twice.
 func TestAClosedPage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

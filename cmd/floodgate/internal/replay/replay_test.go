@@ -111,6 +111,10 @@ func TestUsersAndBadRequests(t *testing.T) {
 	if f.Allowed != 1 || f.Bad != 1 || f.Denied != 1 {
 		t.Errorf("%+v", f)
 	}
+	log += strings.ReplaceAll(log, "ann", "bob")
+	if f := run(t, config("policies: [{name: a, key: user, limits: 1/h}]"), log); f.Allowed != 2 || f.Denied != 2 || f.Keys[0].Key != "ann" {
+		t.Errorf("two users: %+v", f)
+	}
 }
 
 // Every policy that is for a request counts it once, and one with a burst is
@@ -213,10 +217,10 @@ func TestTheMinuteOfALateRequest(t *testing.T) {
 	}
 }
 
-// No log has the parameters of a route: it is noted that a policy asks for one.
-func TestALogLacksParametersOfRoutes(t *testing.T) {
-	r := run(t, config(`policies: [{name: a, key: 'param["id"]', missing: own-bucket, limits: 9/h}]`), line(0, "a", "GET /items/5"))
-	if want := []string{`the path value "id"`}; !slices.Equal(r.Missing, want) {
+// No log has the parameters of a route, or cookies. The report names those that a policy reads.
+func TestALogLacksParametersAndCookies(t *testing.T) {
+	r := run(t, config(`policies: [{name: a, key: 'param["id"]', missing: own-bucket, limits: 9/h}, {name: b, key: 'cookie["sid"]', missing: own-bucket, limits: 9/h}]`), line(0, "a", "GET /items/5"))
+	if want := []string{"cookie sid", "header Cookie", `the path value "id"`}; !slices.Equal(r.Missing, want) {
 		t.Errorf("missing: %q, want %q", r.Missing, want)
 	}
 }
