@@ -85,6 +85,11 @@ func TestAManagedLimiterThatThePageDoesNotObserve(t *testing.T) {
 	if got := call(p, http.MethodGet, "?events", "").Body.String(); !strings.Contains(got, `"name":"api","managed":true`) || !strings.Contains(got, `"rules":[]`) {
 		t.Error(got)
 	}
+	// Of two limiters of one name, the page manages the last one.
+	p.Manage(core.Must(core.New(core.Config{Name: "api", Rules: []core.Rule{{Name: "new", Limits: userRule.Limits}}})))
+	if got := answer(t, call(p, http.MethodPost, "", `{"do":"look","limiter":"api","rule":"new","key":"a"}`)); got.status != http.StatusOK {
+		t.Errorf("%+v", got)
+	}
 }
 
 // Two processes with the same secret show the same hash, with different secrets another. A

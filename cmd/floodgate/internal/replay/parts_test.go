@@ -31,6 +31,17 @@ func TestTheClientOfALine(t *testing.T) {
 	}
 }
 
+// The memory of a tally is bounded. The keys that it has count on.
+func TestATallyThatIsFull(t *testing.T) {
+	n := newTally[keyCount](2)
+	for _, key := range []string{"a", "b", "c", "a", "d"} {
+		n.at(key).requests++
+	}
+	if len(n.values) != 2 || n.at("a").requests != 2 || n.missed != 2 {
+		t.Errorf("%d keys, %+v of a, %d missed", len(n.values), n.at("a"), n.missed)
+	}
+}
+
 func TestRoutesOfPaths(t *testing.T) {
 	for path, want := range map[string]string{
 		"/": "/", "/items/5": "/items/{id}", "/items/5/parts/77": "/items/{id}/parts/{id}", "/v1/x": "/v1/x", "/a-b_c": "/a-b_c", "/-1": "/-1", "/1-2": "/1-2",

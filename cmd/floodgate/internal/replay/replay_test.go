@@ -231,13 +231,14 @@ func TestALongLog(t *testing.T) {
 	for day := range 365 {
 		log.WriteString(line(day*24*3600, "10.0.0.1", "GET /"))
 	}
-	s := run(t, config("policies: [{name: a, key: ip, limits: 1/h}]"), log.String()).Series
-	var total int64
+	s := run(t, config("policies: [{name: a, key: ip, limits: 1/h}, {name: b, limits: 0/h, dry-run: true}]"), log.String()).Series
+	var total, dry int64
 	for _, p := range s.Points {
 		total += p.Allowed + p.Denied
+		dry += p.DryRunDenied
 	}
-	if len(s.Points) > 1440 || total != 365 || s.Width < time.Hour {
-		t.Errorf("%d points of %v with %d requests", len(s.Points), s.Width, total)
+	if len(s.Points) > 1440 || total != 365 || dry != 365 || s.Width < time.Hour {
+		t.Errorf("%d points of %v with %d requests, %d denied by the dry run", len(s.Points), s.Width, total, dry)
 	}
 }
 
