@@ -112,8 +112,12 @@ func TestUsersAndBadRequests(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 	log += strings.ReplaceAll(log, "ann", "bob")
-	if f := run(t, config("policies: [{name: a, key: user, limits: 1/h}]"), log); f.Allowed != 2 || f.Denied != 2 || f.Keys[0].Key != "ann" {
+	if f := run(t, config("policies: [{name: a, key: user, limits: 1/h}]"), log); f.Allowed != 2 || f.Denied != 2 || f.Keys[0].Key != "ann" || len(f.Missing) > 0 {
 		t.Errorf("two users: %+v", f)
+	}
+	log += line(2, "a", "GET /")
+	if f := run(t, config("policies: [{name: a, key: user, missing: skip, limits: 1/h}]"), log); f.Allowed != 3 || !slices.Equal(f.Missing, []string{"the user of some requests"}) {
+		t.Errorf("nobody: %+v", f)
 	}
 }
 
