@@ -243,7 +243,7 @@ func left(d *core.Decision) []limitLeft {
 	for s := range d.Limits() {
 		l := limitLeft{Limit: s.Limit.String(), Capacity: s.Limit.Capacity(), Remaining: s.Remaining, Exceeded: !s.Allowed}
 		if l.RetryMS = -1; s.RetryAfter != core.Never {
-			l.RetryMS = (s.RetryAfter + time.Millisecond - 1).Milliseconds()
+			l.RetryMS = s.RetryAfter.Milliseconds()
 		}
 		all = append(all, l)
 	}

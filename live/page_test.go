@@ -85,6 +85,11 @@ func TestAManagedLimiterThatThePageDoesNotObserve(t *testing.T) {
 	if got := call(p, http.MethodGet, "?events", "").Body.String(); !strings.Contains(got, `"name":"api","managed":true`) || !strings.Contains(got, `"rules":[]`) {
 		t.Error(got)
 	}
+	// Of two limiters of one name, the page manages the last one.
+	p.Manage(core.Must(core.New(core.Config{Name: "api", Rules: []core.Rule{{Name: "new", Limits: userRule.Limits}}})))
+	if got := answer(t, call(p, http.MethodPost, "", `{"do":"look","limiter":"api","rule":"new","key":"a"}`)); got.status != http.StatusOK {
+		t.Errorf("%+v", got)
+	}
 }
 
 // Two processes with the same secret show the same hash, with different secrets another. A
@@ -147,6 +152,25 @@ func TestABrowserThatReadsNothing(t *testing.T) {
 		}
 		if a, b := len(slow.all()), len(well.all()); a != 83 || b != 91 {
 			t.Errorf("%d and %d events", a, b)
+		}
+	})
+}
+
+// 32 browsers can follow the page. One that leaves makes room for another.
+func TestTheNumberOfViewers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, live.Config{}, core.Config{})
+		var last *viewer
+		for range 32 {
+			last = follow(t, s.page)
+		}
+		if got := answer(t, call(s.page, http.MethodGet, "?events", "")); got.status != http.StatusServiceUnavailable || !strings.Contains(got.Error, "too many pages") {
+			t.Errorf("%+v", got)
+		}
+		last.leave()
+		synctest.Wait()
+		if v := follow(t, s.page); v.gone() {
+			t.Error("there is no room")
 		}
 	})
 }

@@ -50,6 +50,10 @@ func TestCounts(t *testing.T) {
 	if got != want {
 		t.Errorf("counts\n%s, want\n%s", got, want)
 	}
+	// Only the first limit has a result of a dry run.
+	if n := len(slices.Collect(counts.Read()[0].Results())); n != 11 {
+		t.Errorf("%d results, want 11", n)
+	}
 }
 
 // The reasons that are not a limit's, and the first request over a limit of a dry run.
@@ -77,6 +81,27 @@ func TestCountsOfALimiter(t *testing.T) {
 	}
 	if got.Skipped != 1 || got.NoRule != 2 || got.BadRequests != 3 || got.Failed != 4 || got.Denied != 5 || got.Degraded != 4 || got.Limits[0] != (observe.LimitCounts{Rule: "a", DryRun: 6}) {
 		t.Errorf("%+v", got)
+	}
+	f = counts.Observe("l", []core.Rule{{Name: "a", MaxWait: time.Second, Limits: []core.Limit{{}}}})
+	if q := counts.Read()[0].Queues; len(q) != 1 || q[0].Rule != "a" { // before the first request waits
+		t.Errorf("the queues: %+v", q)
+	}
+	f.Queued(t.Context(), 0, 1)
+	for _, row := range []struct {
+		d    core.Decision
+		rule int
+	}{{core.Decision{Allowed: true}, 0}, {core.Decision{Reason: core.ReasonOverLimit}, 0}, {core.Decision{Reason: core.ReasonFailed}, -1}} {
+		row.d.Waited = time.Second
+		f.Decided(t.Context(), row.d, row.rule, 0)
+	}
+	var waits []string
+	for _, q := range counts.Read()[0].Queues {
+		for _, w := range q.Waits {
+			waits = append(waits, fmt.Sprint(q.Rule, " ", q.Waiting, " ", w.Result, " ", w.Took))
+		}
+	}
+	if want := []string{"a 1 allowed 1s", "a 1 denied 1s", " 0 failed 1s"}; !slices.Equal(waits, want) {
+		t.Errorf("the waits: %q, want %q", waits, want)
 	}
 }
 

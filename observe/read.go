@@ -79,7 +79,7 @@ func (l *limiter) read() LimiterCounts {
 	defer l.mu.Unlock()
 	sum := func(why core.Reason) uint64 { return l.all.Sum(int(why)) }
 	n := LimiterCounts{
-		Name: l.name, Skipped: sum(core.ReasonSkipped), NoRule: sum(core.ReasonNoRule) + sum(core.ReasonWithinLimits),
+		Name: l.name, Skipped: sum(core.ReasonSkipped), NoRule: sum(core.ReasonNoRule),
 		BadRequests: sum(core.ReasonBadRequest), Failed: sum(core.ReasonFailed), Canceled: sum(core.ReasonCanceled),
 		Denied: sum(core.ReasonOverLimit), Degraded: l.all.Sum(degraded),
 	}

@@ -111,13 +111,11 @@ func (m *middleware) serve(e echo.Context, next echo.HandlerFunc) error {
 func (m *middleware) deny(r *request, d *core.Decision) error {
 	e, denial := r.c, m.checker.Deny(r, *d)
 	if m.onDenied == nil {
-		httpresponse.Deny(e.Response(), e.Request(), d, denial, nil)
+		httpresponse.Deny(e.Response(), e.Request(), d, denial)
 		return nil
 	}
-	var err error
-	denied := *d
-	httpresponse.Deny(e.Response(), e.Request(), d, denial, func() { err = m.onDenied(e, denied) })
-	return err
+	httpresponse.SetDenialHeader(e.Response().Header(), e.Request(), d, denial, true)
+	return m.onDenied(e, *d)
 }
 
 // exposed returns the innermost decision that is stored in the context.
@@ -145,7 +143,7 @@ func SetCost(e echo.Context, cost int64) bool { return exposed(e).SetCost(cost) 
 // [core.Limiter.Take]. The hooks of the decision's limiter make the response. It has the headers
 // that the middleware would set. The handler returns its result, which is nil.
 func Deny(e echo.Context, d core.Decision) error {
-	httpresponse.Deny(e.Response(), e.Request(), &d, d.Denial(&request{e}), nil)
+	httpresponse.Deny(e.Response(), e.Request(), &d, d.Denial(&request{e}))
 	return nil
 }
 

@@ -104,12 +104,13 @@ func (m *middleware) serve(g *gin.Context) {
 }
 
 func (m *middleware) deny(g *gin.Context, d *core.Decision) {
-	var handler func()
-	if m.onDenied != nil {
-		denied := *d
-		handler = func() { m.onDenied(g, denied) }
+	denial := m.checker.Deny(request{g}, *d)
+	if m.onDenied == nil {
+		httpresponse.Deny(g.Writer, g.Request, d, denial)
+		return
 	}
-	httpresponse.Deny(g.Writer, g.Request, d, m.checker.Deny(request{g}, *d), handler)
+	httpresponse.SetDenialHeader(g.Writer.Header(), g.Request, d, denial, true)
+	m.onDenied(g, *d)
 }
 
 // exposed returns the innermost decision that is stored in the context.
@@ -138,7 +139,7 @@ func SetCost(g *gin.Context, cost int64) bool { return exposed(g).SetCost(cost) 
 // it.
 func Deny(g *gin.Context, d core.Decision) {
 	g.Abort()
-	httpresponse.Deny(g.Writer, g.Request, &d, d.Denial(request{g}), nil)
+	httpresponse.Deny(g.Writer, g.Request, &d, d.Denial(request{g}))
 }
 
 // nextAndSettle runs the handlers behind the limiter and passes the outcome of the

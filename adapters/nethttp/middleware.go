@@ -116,12 +116,13 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // deny writes the response to a denied request.
 func (h *handler) deny(w http.ResponseWriter, r *http.Request, d *core.Decision) {
-	var handler func()
-	if h.onDenied != nil {
-		denied := *d
-		handler = func() { h.onDenied(w, r, denied) }
+	denial := h.checker.Deny(httprequest.Request{HTTP: r}, *d)
+	if h.onDenied == nil {
+		httpresponse.Deny(w, r, d, denial)
+		return
 	}
-	httpresponse.Deny(w, r, d, h.checker.Deny(httprequest.Request{HTTP: r}, *d), handler)
+	httpresponse.SetDenialHeader(w.Header(), r, d, denial, true)
+	h.onDenied(w, r, *d)
 }
 
 // exposedKey is the key of the innermost decision in a request's context.
@@ -156,7 +157,7 @@ func SetCost(ctx context.Context, cost int64) bool { return exposed(ctx).SetCost
 // [core.Limiter.Take]. The hooks of the decision's limiter make the response. It has the headers
 // that the middleware would set. The handler writes nothing after it.
 func Deny(w http.ResponseWriter, r *http.Request, d core.Decision) {
-	httpresponse.Deny(w, r, &d, d.Denial(httprequest.Request{HTTP: r}), nil)
+	httpresponse.Deny(w, r, &d, d.Denial(httprequest.Request{HTTP: r}))
 }
 
 // serveAndSettle runs the handler and passes the outcome of the request to the checker.

@@ -236,7 +236,7 @@ func blockCommand() *cobra.Command {
 	var k keyFlags
 	var length time.Duration
 	c := k.command("block", "Deny all requests of a key for some time",
-		"block denies all requests of a key, in every process of a running service that counts in Redis. The services notice it within a second. reset ends a block.",
+		"block denies all requests of a key, in every process of a running service that counts in Redis. Each process notices it within a second. reset ends a block.",
 		func(ctx context.Context) error {
 			if err := k.l.Block(ctx, length, k.hits...); err != nil {
 				return err

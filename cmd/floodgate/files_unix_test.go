@@ -26,7 +26,7 @@ func TestFilesWithoutAnEnd(t *testing.T) {
 // Every command that is waiting ends when it is interrupted.
 func TestAnInterruptEndsEveryCommand(t *testing.T) {
 	good := file(t, "good.yaml", limits)
-	for _, args := range [][]string{
+	for n, args := range [][]string{
 		{"check", "PIPE"}, {"explain", "PIPE"}, {"replay", "PIPE", good}, {"replay", good, "PIPE"},
 		{"inspect", "PIPE", "--store", "redis://127.0.0.1:1", "--policy", "api"}, {"top", "PIPE", "--store", "redis://127.0.0.1:1"},
 	} {
@@ -48,7 +48,7 @@ func TestAnInterruptEndsEveryCommand(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := c.Process.Signal(os.Interrupt); err != nil {
+		if err := c.Process.Signal([]os.Signal{os.Interrupt, syscall.SIGTERM}[n%2]); err != nil {
 			t.Fatal(err)
 		}
 		var exit *exec.ExitError

@@ -40,10 +40,6 @@ const (
 	exitInterrupted = 130
 )
 
-const exitStatuses = `
-
-Exit status: 0 for success; 1 if a file has a mistake or the command failed; 2 if the command line is wrong; 130 after an interrupt.`
-
 // interruptible runs the program until it ends or is interrupted. After an interrupt it does
 // not wait for run, which may be reading a pipe that has no writer.
 func interruptible(args []string, in io.Reader, out, errs io.Writer) int {
@@ -69,9 +65,10 @@ func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) 
 	logging.Disable()
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	root := &cobra.Command{
-		Use:           "floodgate COMMAND",
-		Short:         "Work with rate limit policies",
-		Long:          "floodgate checks and explains policy files, replays access logs through them, and shows the counters of a running service." + exitStatuses,
+		Use:   "floodgate COMMAND",
+		Short: "Work with rate limit policies",
+		Long: "floodgate checks and explains policy files, replays access logs through them, and shows the counters of a running service.\n\n" +
+			"Exit status: 0 for success; 1 if a file has a mistake or the command failed; 2 if the command line is wrong; 130 after an interrupt.",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 

@@ -198,7 +198,7 @@ func TestTheRouteAndTheHostOfAnExplanation(t *testing.T) {
 	}
 	expect(t, 2, "", "explain", path, "--param", "id")
 	path = file(t, "limits.yaml", `policies: [{name: route, key: route, limits: 1/m}, {name: host, key: 'header["host"]', limits: 1/m}]`)
-	if out, _ = expect(t, 0, "", "explain", path, "--route", "/users/{id}", "--header", "Host: shop.test"); !strings.Contains(out, "  key /users/{id}\n") || !strings.Contains(out, "  key shop.test\n") {
+	if out, _ = expect(t, 0, "", "explain", path, "--route", "/users/{id}", "--header", "Host: shop.test", "--header", "X-Other: 1"); !strings.Contains(out, "  key /users/{id}\n") || !strings.Contains(out, "  key shop.test\n") {
 		t.Errorf("explain says %q", out)
 	}
 }

@@ -30,8 +30,8 @@ func topCommand() *cobra.Command {
 		Use:   "top FILE",
 		Short: "List the keys that are nearest to their limits",
 		Long: "top lists the limits of which the largest share is used, in the Redis of a running service. It reads all keys of the server in small steps\n" +
-			"and charges nothing. Redis has only hashes of keys: top names the keys that --key gives, and prints the hashes of all others.\n" +
-			"It compares with the quotas of the limits; inspect knows a quota of one key. It leaves out policies with dry-run: true.",
+			"and charges nothing. Redis has only hashes of keys: top prints a key that --key gives by its name, and any other by its hash.\n" +
+			"Unlike inspect, it does not know the quotas of single keys. It leaves out policies with dry-run: true.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if t.top < 1 {

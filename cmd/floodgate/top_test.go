@@ -41,10 +41,10 @@ func take(t *testing.T, l *core.Limiter, n int64, key string) {
 // SCAN may return a counter twice, also with other numbers.
 func TestTopListsACounterOnce(t *testing.T) {
 	n := nearest{top: 2}
-	for i, name := range []string{"a", "b", "a", "c"} {
+	for i, name := range []string{"b", "c", "a", "a"} {
 		n.add(near{name: name, used: float64(i)})
 	}
-	if got := n.list(); len(got) != 2 || got[0].name != "c" || got[1].name != "a" || got[1].used != 2 {
+	if got := n.list(); len(got) != 2 || got[0].name != "a" || got[0].used != 3 || got[1].name != "c" {
 		t.Errorf("lists %+v", got)
 	}
 }

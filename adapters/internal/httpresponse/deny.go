@@ -43,10 +43,19 @@ func set(header http.Header, name, value string, values []string) []string {
 	return values
 }
 
-// Deny writes the response to a denied request. If handler is not nil, handler writes
-// the status and the body. Deny does not read the request's body.
-func Deny(w http.ResponseWriter, r *http.Request, d *core.Decision, denial core.Denial, handler func()) {
-	header := w.Header()
+// Deny writes the response to a denied request. It does not read the request's body.
+func Deny(w http.ResponseWriter, r *http.Request, d *core.Decision, denial core.Denial) {
+	SetDenialHeader(w.Header(), r, d, denial, false)
+	w.WriteHeader(denial.Status)
+	if r.Method != http.MethodHead {
+		// The client may have closed the connection. net/http sends no body with 204 and 304.
+		_, _ = w.Write(denial.Body)
+	}
+}
+
+// SetDenialHeader sets the header of the response to a denied request. If a handler writes the body,
+// the Content-Type is left out.
+func SetDenialHeader(header http.Header, r *http.Request, d *core.Decision, denial core.Denial, handler bool) {
 	if len(header) > 0 {
 		// These fields may describe the body of another response.
 		for _, name := range []string{"Content-Length", "Etag", "Last-Modified"} {
@@ -66,17 +75,8 @@ func Deny(w http.ResponseWriter, r *http.Request, d *core.Decision, denial core.
 		if name != "Content-Type" { // that of nearly all denials, in the canonical form
 			name = http.CanonicalHeaderKey(name)
 		}
-		if handler == nil || name != "Content-Type" {
+		if !handler || name != "Content-Type" {
 			values = set(header, name, line.Value, values)
 		}
-	}
-	if handler != nil {
-		handler()
-		return
-	}
-	w.WriteHeader(denial.Status)
-	if r.Method != http.MethodHead {
-		// The client may have closed the connection. net/http sends no body with 204 and 304.
-		_, _ = w.Write(denial.Body)
 	}
 }

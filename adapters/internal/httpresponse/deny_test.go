@@ -18,7 +18,7 @@ func TestADenialEndsAConnectionOfHTTP1Only(t *testing.T) {
 		r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader("a body"))
 		r.ProtoMajor = major
 		w := httptest.NewRecorder()
-		httpresponse.Deny(w, r, &core.Decision{}, core.Denial{Status: 429}, nil)
+		httpresponse.Deny(w, r, &core.Decision{}, core.Denial{Status: 429})
 		if got := w.Header().Get("Connection"); got != want {
 			t.Errorf("HTTP/%d: Connection: %q, want %q", major, got, want)
 		}
@@ -46,7 +46,7 @@ func TestTheHeadersOfTwoLimiters(t *testing.T) {
 				}
 			}
 			httpresponse.SetHeaders(set, &d)
-			httpresponse.Deny(denied, httptest.NewRequest(http.MethodGet, "/", nil), &d, core.Denial{Status: 429}, nil)
+			httpresponse.Deny(denied, httptest.NewRequest(http.MethodGet, "/", nil), &d, core.Denial{Status: 429})
 			for _, line := range lines {
 				want := []string{line.Value}
 				if before != "" && line.Name != "Cache-Control" && line.Name != "Retry-After" {
@@ -68,12 +68,13 @@ func TestWhatADenialSends(t *testing.T) {
 			w.Header().Set(name, "1")
 		}
 		denial := core.Denial{Status: 429, Header: []core.Header{{Name: "content-type", Value: "text/plain"}, {Name: "X-Mine", Value: "2"}}, Body: []byte("no")}
-		httpresponse.Deny(w, httptest.NewRequest(method, "/", nil), &core.Decision{}, denial, nil)
+		httpresponse.Deny(w, httptest.NewRequest(method, "/", nil), &core.Decision{}, denial)
 		if h := w.Header(); w.Code != 429 || w.Body.String() != want || h.Get("Content-Type") != "text/plain" || h.Get("X-Mine") != "2" || h.Get("X-Other") != "1" || h.Get("Content-Length")+h.Get("Etag")+h.Get("Last-Modified") != "" {
 			t.Errorf("%s: %d, %q, %v", method, w.Code, w.Body, h)
 		}
 		w = httptest.NewRecorder()
-		httpresponse.Deny(w, httptest.NewRequest(method, "/", nil), &core.Decision{}, denial, func() { w.WriteHeader(http.StatusTeapot) })
+		httpresponse.SetDenialHeader(w.Header(), httptest.NewRequest(method, "/", nil), &core.Decision{}, denial, true)
+		w.WriteHeader(http.StatusTeapot)
 		if h := w.Header(); w.Code != http.StatusTeapot || w.Body.Len() != 0 || h.Get("Content-Type") != "" || h.Get("X-Mine") != "2" {
 			t.Errorf("%s, the handler's: %d, %q, %v", method, w.Code, w.Body, h)
 		}

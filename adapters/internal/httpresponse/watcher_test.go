@@ -20,11 +20,13 @@ import (
 type server struct {
 	*httptest.ResponseRecorder
 	hijackErr error
+	copied    bool
 }
 
 func (s *server) Hijack() (net.Conn, *bufio.ReadWriter, error) { return nil, nil, s.hijackErr }
 
 func (s *server) ReadFrom(r io.Reader) (int64, error) {
+	s.copied = true
 	return io.Copy(s.ResponseRecorder, r)
 }
 
@@ -78,7 +80,7 @@ func TestTheOutcomeHasTheFirstStatusThatWasSent(t *testing.T) {
 					continue // a writer that hides this cannot copy
 				}
 				ctx, cancel := context.WithCancel(t.Context())
-				s := &server{httptest.NewRecorder(), row.hijackErr}
+				s := &server{ResponseRecorder: httptest.NewRecorder(), hijackErr: row.hijackErr}
 				watcher := httpresponse.NewWatcher(ctx)
 				var w http.ResponseWriter = s
 				switch as {
@@ -102,6 +104,9 @@ func TestTheOutcomeHasTheFirstStatusThatWasSent(t *testing.T) {
 				if got.Status != want || got.Canceled != gone || got.Panicked {
 					t.Errorf("%s, a writer as %s, gone %v: the limiter learns %+v, want %d", row.name, as, gone, got, want)
 				}
+				if s.copied != row.copies {
+					t.Errorf("%s, a writer as %s: the server copies: %v", row.name, as, s.copied)
+				}
 				cancel()
 			}
 		}
@@ -115,7 +120,7 @@ func TestAnInvalidStatusIsNotRecorded(t *testing.T) {
 		code int
 		w    http.ResponseWriter
 	}
-	for _, row := range []row{{0, r()}, {-1, r()}, {99, r()}, {1000, r()}, {1000, nothing{r()}}, {1000, server1{server2{r()}, &server{r(), nil}}}} {
+	for _, row := range []row{{0, r()}, {-1, r()}, {99, r()}, {1000, r()}, {1000, nothing{r()}}, {1000, server1{server2{r()}, &server{ResponseRecorder: r()}}}} {
 		code, writer := row.code, row.w
 		watcher := httpresponse.NewWatcher(t.Context())
 		w := watcher.Wrap(writer)
@@ -196,7 +201,7 @@ func TestTheWatchersWriterFlushesAndHijacksIfTheOtherDoes(t *testing.T) {
 	hijacker := struct {
 		nothing
 		http.Hijacker
-	}{nothing{r}, &server{r, nil}}
+	}{nothing{r}, &server{ResponseRecorder: r}}
 	for name, row := range map[string]struct {
 		w               http.ResponseWriter
 		flushes, hijack bool
@@ -204,11 +209,11 @@ func TestTheWatchersWriterFlushesAndHijacksIfTheOtherDoes(t *testing.T) {
 		"nothing":        {nothing{r}, false, false},
 		"flushes":        {http2{server2{r}}, true, false},
 		"hijacks":        {hijacker, false, true},
-		"both":           {server1{server2{r}, &server{r, nil}}, true, true},
+		"both":           {server1{server2{r}, &server{ResponseRecorder: r}}, true, true},
 		"nothing, below": {bare{nothing{r}}, false, false},
 		"flushes, below": {bare{bare{r}}, true, false},
 		"hijacks, below": {bare{hijacker}, false, true},
-		"both, below":    {bare{&server{r, nil}}, true, true},
+		"both, below":    {bare{&server{ResponseRecorder: r}}, true, true},
 	} {
 		var w http.ResponseWriter
 		watcher := httpresponse.NewWatcher(t.Context())
@@ -231,7 +236,7 @@ func TestTheWatchersWritersPassEveryCallOn(t *testing.T) {
 	for name, make := range map[string]func(*httptest.ResponseRecorder) http.ResponseWriter{
 		"nothing": func(r *httptest.ResponseRecorder) http.ResponseWriter { return nothing{r} },
 		"HTTP/1": func(r *httptest.ResponseRecorder) http.ResponseWriter {
-			return server1{server2{r}, &server{r, errSeen}}
+			return server1{server2{r}, &server{ResponseRecorder: r, hijackErr: errSeen}}
 		},
 		"HTTP/2": func(r *httptest.ResponseRecorder) http.ResponseWriter { return http2{server2{r}} },
 	} {

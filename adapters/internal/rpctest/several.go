@@ -65,10 +65,11 @@ func several(t *testing.T, a Adapter) {
 func costs(t *testing.T, a Adapter) {
 	cost := func(core.Request) (int64, error) { return 10, nil }
 	for _, kind := range Kinds {
-		l := hooktest.Limiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(100)}, Cost: cost}}})
+		config := core.Config{Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(100)}, Cost: cost}}}
+		outer, l := hooktest.Limiter(t, config), hooktest.Limiter(t, config)
 		var actual int64
 		var result error
-		c := a.Serve(t, App{Limits: []Limit{{Checker: l}}, Handler: func(c Call) error {
+		c := a.Serve(t, App{Limits: []Limit{{Checker: outer}, {Checker: l}}, Handler: func(c Call) error {
 			if !c.SetCost(actual) {
 				return &Error{codeInternal, "SetCost concerns nothing"}
 			}
@@ -84,8 +85,8 @@ func costs(t *testing.T, a Adapter) {
 		}{{25, nil, 25}, {3, nil, 28}, {0, &Error{codeInternal, "no"}, 28}, {90, nil, 118 - 18}} {
 			actual, result = row.actual, row.result
 			_ = c.Do(within(t), kind, []string{""})
-			if n := used(t, l); n != row.used {
-				t.Errorf("%s: after an actual cost of %d, %d hits are used, want %d", kind, row.actual, n, row.used)
+			if n, o := used(t, l), used(t, outer); n != row.used || o != row.used {
+				t.Errorf("%s: after an actual cost of %d, %d and %d hits are used, want %d", kind, row.actual, o, n, row.used)
 			}
 		}
 	}

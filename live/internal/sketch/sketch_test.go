@@ -26,7 +26,7 @@ func TestCountsAreWithinTheirBounds(t *testing.T) {
 		s, came, notes := sketch.New(room), map[sketch.Key]uint64{}, map[sketch.Key]uint64{}
 		halved := uint64(0)
 		for range rapid.IntRange(1, 400).Draw(t, "steps") {
-			if rapid.IntRange(0, 30).Draw(t, "op") == 0 {
+			if rapid.IntRange(0, 30).Draw(t, "op") == 23 { // rarely: rapid prefers small numbers
 				s.Halve()
 				halved++
 				for k := range came {

@@ -24,10 +24,24 @@ func TestTheClientOfALine(t *testing.T) {
 	for addr, want := range map[string]string{
 		"10.0.0.1": "10.0.0.1:0 10.0.0.1", "10.0.0.1:5": "10.0.0.1:5 10.0.0.1", "::1": "[::1]:0 ::1", "[::1]:5": "[::1]:5 ::1", "host": "host host", "host:5": "host:5 host", "": " ",
 	} {
-		r := request{entry: accesslog.Entry{Addr: addr}}
+		r := request{entry: accesslog.Entry{Addr: addr}, missing: map[string]bool{}}
 		if got := r.RemoteAddr() + " " + r.client(); got != want {
 			t.Errorf("%q is %q, want %q", addr, got, want)
 		}
+		if isAddress := strings.ContainsAny(addr, "01"); r.missing["the client's address"] == isAddress {
+			t.Errorf("%q: the log lacks %v", addr, r.missing)
+		}
+	}
+}
+
+// The memory of a tally is bounded. The keys that it has count on.
+func TestATallyThatIsFull(t *testing.T) {
+	n := newTally[keyCount](2)
+	for _, key := range []string{"a", "b", "c", "a", "d"} {
+		n.at(key).requests++
+	}
+	if len(n.values) != 2 || n.at("a").requests != 2 || n.missed != 2 {
+		t.Errorf("%d keys, %+v of a, %d missed", len(n.values), n.at("a"), n.missed)
 	}
 }
 

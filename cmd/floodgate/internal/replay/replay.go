@@ -89,7 +89,12 @@ func (r *Replay) load() (err error) {
 	opts := []policy.Option{
 		policy.Log(slog.New(slog.DiscardHandler)), // a request of a log lacks what a server would see
 		policy.WithoutWaiting(),
-		policy.WithUser(func(core.Request) string { return r.request.entry.User }),
+		policy.WithUser(func(core.Request) string {
+			if r.request.entry.User == "" {
+				r.request.lacks("the user of some requests")
+			}
+			return r.request.entry.User
+		}),
 		policy.WithTier(func(core.Request) (string, error) {
 			r.request.lacks("tier")
 			return "", nil

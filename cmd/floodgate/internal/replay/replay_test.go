@@ -111,6 +111,14 @@ func TestUsersAndBadRequests(t *testing.T) {
 	if f.Allowed != 1 || f.Bad != 1 || f.Denied != 1 {
 		t.Errorf("%+v", f)
 	}
+	log += strings.ReplaceAll(log, "ann", "bob")
+	if f := run(t, config("policies: [{name: a, key: user, limits: 1/h}]"), log); f.Allowed != 2 || f.Denied != 2 || f.Keys[0].Key != "ann" || len(f.Missing) > 0 {
+		t.Errorf("two users: %+v", f)
+	}
+	log += line(2, "a", "GET /")
+	if f := run(t, config("policies: [{name: a, key: user, missing: skip, limits: 1/h}]"), log); f.Allowed != 3 || !slices.Equal(f.Missing, []string{"the user of some requests"}) {
+		t.Errorf("nobody: %+v", f)
+	}
 }
 
 // Every policy that is for a request counts it once, and one with a burst is
@@ -213,10 +221,10 @@ func TestTheMinuteOfALateRequest(t *testing.T) {
 	}
 }
 
-// No log has the parameters of a route: it is noted that a policy asks for one.
-func TestALogLacksParametersOfRoutes(t *testing.T) {
-	r := run(t, config(`policies: [{name: a, key: 'param["id"]', missing: own-bucket, limits: 9/h}]`), line(0, "a", "GET /items/5"))
-	if want := []string{`the path value "id"`}; !slices.Equal(r.Missing, want) {
+// No log has the parameters of a route, or cookies. The report names those that a policy reads.
+func TestALogLacksParametersAndCookies(t *testing.T) {
+	r := run(t, config(`policies: [{name: a, key: 'param["id"]', missing: own-bucket, limits: 9/h}, {name: b, key: 'cookie["sid"]', missing: own-bucket, limits: 9/h}]`), line(0, "a", "GET /items/5"))
+	if want := []string{"cookie sid", "header Cookie", `the path value "id"`}; !slices.Equal(r.Missing, want) {
 		t.Errorf("missing: %q, want %q", r.Missing, want)
 	}
 }
@@ -227,13 +235,14 @@ func TestALongLog(t *testing.T) {
 	for day := range 365 {
 		log.WriteString(line(day*24*3600, "10.0.0.1", "GET /"))
 	}
-	s := run(t, config("policies: [{name: a, key: ip, limits: 1/h}]"), log.String()).Series
-	var total int64
+	s := run(t, config("policies: [{name: a, key: ip, limits: 1/h}, {name: b, limits: 0/h, dry-run: true}]"), log.String()).Series
+	var total, dry int64
 	for _, p := range s.Points {
 		total += p.Allowed + p.Denied
+		dry += p.DryRunDenied
 	}
-	if len(s.Points) > 1440 || total != 365 || s.Width < time.Hour {
-		t.Errorf("%d points of %v with %d requests", len(s.Points), s.Width, total)
+	if len(s.Points) > 1440 || total != 365 || dry != 365 || s.Width < time.Hour {
+		t.Errorf("%d points of %v with %d requests, %d denied by the dry run", len(s.Points), s.Width, total, dry)
 	}
 }
 

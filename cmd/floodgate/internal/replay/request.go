@@ -63,6 +63,9 @@ func (r *request) RemoteAddr() string {
 	if a, err := netip.ParseAddr(r.entry.Addr); err == nil {
 		return net.JoinHostPort(a.String(), "0")
 	}
+	if _, err := netip.ParseAddrPort(r.entry.Addr); err != nil {
+		r.lacks("the client's address")
+	}
 	return r.entry.Addr
 }
 

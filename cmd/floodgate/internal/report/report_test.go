@@ -52,7 +52,7 @@ func TestText(t *testing.T) {
 note: left out: 1 line that cannot be read
 note: out of order: 1 request, by at most 1s; decided at the time of the newest request before
 note: the log has times in whole seconds: requests of the same second are decided at the same instant
-note: the policies read a value that the log lacks: header k; each request is decided without it
+note: the policies read a value that the log lacks: header k; requests are decided without it
 note: there are too many keys or clients: the lists leave out the last of them, with 3 requests
   access.log:5: has no time: k
 

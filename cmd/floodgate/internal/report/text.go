@@ -171,7 +171,7 @@ func Notes(r *replay.Report) (notes []string) {
 		add("the log has times in whole seconds: requests of the same second are decided at the same instant")
 	}
 	for _, what := range r.Missing {
-		add("the policies read a value that the log lacks: %s; each request is decided without it", Plain(what))
+		add("the policies read a value that the log lacks: %s; requests are decided without it", Plain(what))
 	}
 	if len(r.Waits) > 0 {
 		add("nobody waits: requests that would have waited for their turn count as denied (policies with wait: %s)", Plain(strings.Join(r.Waits, ", ")))
