@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"errors"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,7 +30,7 @@ type call struct {
 	verb   byte
 	items  []item
 	resets []int64 // for a refund: of all limits of all items
-	time   int64   // by the application's clock; 0: the server's time
+	time   int64   // by the application's clock, or serverTime
 	weight int
 	answer int // bytes of the reply
 	state  atomic.Int32
@@ -40,6 +41,9 @@ type call struct {
 	reply reply
 	err   error
 }
+
+// serverTime lets the server's clock decide. No other clock shows it.
+const serverTime = math.MinInt64
 
 // The states of a call.
 const (
@@ -57,7 +61,7 @@ var calls = sync.Pool{New: func() any {
 // newCall returns a call for the items.
 func (s *Store) newCall(op operation, verb byte, items []item) *call {
 	c := calls.Get().(*call)
-	c.operation, c.store, c.verb, c.time, c.weight = op, s, verb, 0, callWeight
+	c.operation, c.store, c.verb, c.time, c.weight = op, s, verb, serverTime, callWeight
 	if s.options.clock != nil {
 		c.time = s.options.clock().UnixMicro()
 	}

@@ -16,7 +16,7 @@
 -- ARGV   1  eight bytes that begin the reply (8), the milliseconds that a value is kept longer than
 --           needed (4), the number of decisions (4), and for each decision
 --             its verb (1), the number of bytes of its items (4), how many of KEYS come before
---             its own (4), the number of items (4), and the time in microseconds (8; 0: the server's)
+--             its own (4), the number of items (4), and the time in microseconds (8; -2^63: the server's)
 --           and for each of its items
 --             the place of the rule's limits in ARGV (4), and the cost (8); for BLOCK how long it
 --             denies the key; for GRANT how many hits; for REFUND then the time of the charge (8), and
@@ -73,7 +73,7 @@ local from = 17 -- the place of a decision in input
 for _ = 1, decisions do
   local verb, bytes, first, size, now, items = unpack('<I1I4I4I4i8', input, from)
   from = items + bytes
-  if now == 0 then now = time[1] * 1000000 + time[2] end
+  if now == -9223372036854775808 then now = time[1] * 1000000 + time[2] end
 
   -- Decide, and work out what is to be written. A take charges each limit at once, as most
   -- are allowed. What turns out on the way begins the decision again: that a limit denies
