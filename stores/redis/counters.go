@@ -84,7 +84,7 @@ func (b *counters) Do(ctx context.Context, batch *core.Batch) error {
 		}
 		return b.run(ctx, verbBlock, &core.Batch{Items: items})
 	case core.OpResetAll:
-		return b.store.scan(ctx, b, b.store.forget)
+		return b.store.scan(ctx, b, verbReset, func(Stored) error { return nil })
 	default:
 		return fmt.Errorf("redis: %v: %w", batch.Op, core.ErrUnsupported)
 	}

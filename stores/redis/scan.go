@@ -35,33 +35,11 @@ func (s *Store) Scan(ctx context.Context, limiter string, rules []core.StoreRule
 	if err := s.ready(); err != nil {
 		return err
 	}
-	return s.scan(ctx, newCounters(s, limiter, rules), func(ctx context.Context, list *itemList) error {
-		for _, group := range s.group(list) {
-			if _, err := s.ask(s.begin(ctx), verbPeek, group); err != nil {
-				return err
-			}
-		}
-		for _, it := range list.items {
-			if err := each(Stored{it.rule.name, it.name, it.of.Results}); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	return s.scan(ctx, newCounters(s, limiter, rules), verbPeek, each)
 }
 
-// forget deletes the items.
-func (s *Store) forget(ctx context.Context, list *itemList) error {
-	for _, group := range s.group(list) {
-		if _, err := s.ask(s.begin(ctx), verbReset, group); err != nil {
-			return fmt.Errorf("redis: forgetting all keys: %w", err)
-		}
-	}
-	return nil
-}
-
-// scan calls some for all stored items of counters, some of them at a time.
-func (s *Store) scan(ctx context.Context, b *counters, some func(context.Context, *itemList) error) error {
+// scan runs a verb on all stored items of counters, some of them at a time, and calls each for them.
+func (s *Store) scan(ctx context.Context, b *counters, verb byte, each func(Stored) error) error {
 	nodes, err := s.nodes(ctx)
 	if err != nil {
 		return err
@@ -86,8 +64,15 @@ func (s *Store) scan(ctx context.Context, b *counters, some func(context.Context
 					}
 				}
 			}
-			if err := some(ctx, list); err != nil {
-				return err
+			for _, group := range s.group(list) {
+				if _, err := s.ask(s.begin(ctx), verb, group); err != nil {
+					return err
+				}
+				for _, it := range group {
+					if err := each(Stored{it.rule.name, it.name, it.of.Results}); err != nil {
+						return err
+					}
+				}
 			}
 		}
 	}
