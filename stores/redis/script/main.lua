@@ -1,26 +1,23 @@
--- Makes decisions on hits and counts the hits. The decisions of a call are made in order and
--- independently: none fails, or charges anything, because of another. Each is one step for all
--- limits of all its keys.
+-- Makes the decisions of a call, in order. Each decision is one step for all limits of all its
+-- keys. None fails, or charges anything, because of another.
 --
 -- The script is this file with the steps of the algorithms that the rules of a call use. The line
 -- of a step, such as charge in brackets, becomes what their files have below the same line:
 --
 --   if algorithm == the first then … elseif algorithm == the second then … end
 --
--- Package internal/meter has the same arithmetic, and names the sources of the formulas. Here a
--- limit and its state are in variables, and there are hardly any functions: to make a table takes
--- as long as to read a key.
+-- Package internal/meter has the same arithmetic, and names the sources of the formulas. The state
+-- of a limit is in variables here, because making a table takes as long as reading a key.
 --
--- KEYS   the names of the values, one for each item of each decision: an item is one key of one
---        rule, with the limits of that rule
+-- KEYS   the names of the values, one for each item of each decision: an item is a key of a rule
 -- ARGV   1  eight bytes that begin the reply (8), the milliseconds that a value is kept longer than
 --           needed (4), the number of decisions (4), and for each decision
 --             its verb (1), the number of bytes of its items (4), how many of KEYS come before
 --             its own (4), the number of items (4), and the time in microseconds (8; -2^63: the server's)
 --           and for each of its items
---             the place of the rule's limits in ARGV (4), and the cost (8); for BLOCK how long it
---             denies the key; for GRANT how many hits; for REFUND then the time of the charge (8), and
---             for each limit the time until all was free again, as that take returned it (8)
+--             the place of the rule's limits in ARGV (4), and the cost (8); for BLOCK the length of
+--             the block; for GRANT the number of hits; for REFUND then the time of the charge (8), and
+--             for each limit the ResetAfter that the charge returned (8)
 --        2… a rule: for how long a value that cannot be read denies its key (6), and for each
 --           limit LIMIT: its kind (the algorithm's number × 2, + 1 if its windows are aligned to
 --           the epoch), window, precision (of a calendar a hash of the zone), quota, capacity
@@ -29,10 +26,10 @@
 -- Reply  a string: the eight bytes, and for each decision one byte
 --          2  it failed: the length of the error's text (4) and the text
 --          0  it was made, or more: 1 if a stored value could not be read, 4 if a limit denies
---             the cost, 8 if a stored time was a window or more ahead. For TAKE to GRANT there
---             follow the time of the decision (8), and for each item until when its key is
---             blocked (8; 0 for not), and of each limit its record after the decision, zeros if
---             there is none, or what follows from it: see the step answer
+--             the cost, 8 if a stored time was a window or more ahead. TAKE to GRANT then have
+--             the time of the decision (8), and for each item the end of its key's block (8; 0:
+--             none), and for each limit its record after the decision, zeros if there is none, or
+--             what the step answer makes of the state
 --
 -- The caller's clock may be behind the one that has written a state. A stored time less than one
 -- window ahead is believed: the decision is made at the stored time, and waits are counted from
@@ -41,12 +38,11 @@
 -- Times and counts are whole numbers below 2^53, which Lua keeps exactly; muldiv multiplies in
 -- parts. Integers in strings are little-endian.
 --
--- A value is a version byte and records: its length (3 bytes, of what follows), its expiry (7, from
--- when it means the same as none), a kind (1) and, of a limit, its window (6), the precision of a
+-- A value is a version byte and records: the length of what follows (3), the expiry (7), from which
+-- the record means the same as none, a kind (1) and, of a limit, its window (6), the precision of a
 -- bucketed window or the hash of a calendar's zone (6), and the state. Kind to precision are the
--- identity by which a limit finds its state. Records of others are kept until they expire: another
--- program, or another version of this one, counts under the same name. A later format has other
--- names.
+-- identity by which a limit finds its state. Records of others are kept until they expire: programs
+-- with other limits count under the same name. A later format has other names.
 local pack, unpack, pcall_redis = struct.pack, struct.unpack, redis.pcall
 local floor, ceil, max, min, sub = math.floor, math.ceil, math.max, math.min, string.sub
 local FIRST, LIMIT, LIMIT_SIZE, NUMBERS = 7, '<I7I6I4I4I1', 46, 22
@@ -58,7 +54,6 @@ local MOST_BYTES = 4194304 -- a longer value is somebody else's, and is not read
 -- What begins the error of a decision that has been made in part.
 local SOME_WRITTEN = 'FLOODGATE some of several keys have been written: '
 local NONE = string.rep('\0', 32) -- the answer of a limit without a state
-local FREE = '\0\0\0\0\0\0\0\0' -- that of a key that is not blocked
 --[functions]
 
 local input = ARGV[1]
@@ -136,25 +131,24 @@ for _ = 1, decisions do
         v = VERSION
         for limit = FIRST, #rule, LIMIT_SIZE do v = v .. (own[limit] or '') end
       end
+      local lasts = 0 -- how long a block is that begins now
       if not readable then
         -- It counts as none, or denies its key.
-        local denies = unpack('<I6', rule)
-        v, unreadable, changed = '', 1, denies > 0 and cost > 0 and verb <= CHARGE
+        lasts = unpack('<I6', rule)
+        v, unreadable, changed = '', 1, lasts > 0 and cost > 0 and verb <= CHARGE
         blocked, block, others, last = 0, '', '', 0
-        if denies > 0 then blocked, block = now + denies, pack('<I3i7I1I6', 14, now + denies, BLOCKED, denies) end
       end
+      if verb == BLOCK then
+        lasts, changed, blocked, block = cost, cost > 0 or stored, 0, ''
+      end
+      if lasts > 0 then blocked, block = now + lasts, pack('<I3i7I1I6', 14, now + lasts, BLOCKED, lasts) end
       if blocked > 0 and cost > 0 and verb < CHARGE then
         denied, again, charges = 4, charged and 'denied', false
         if again then break end
       end
-      if verb == BLOCK then
-        changed, blocked, block = cost > 0 or stored, 0, ''
-        if cost > 0 then blocked, block = now + cost, pack('<I3i7I1I6', 14, now + cost, BLOCKED, cost) end
-      end
 
       part = part + 1
-      parts[part] = blocked > 0 and pack('<i8', blocked) or FREE
-      if verb > GRANT then parts[part] = '' end
+      parts[part] = verb <= GRANT and pack('<i8', blocked) or ''
       local value, next = VERSION, 2
       for limit = FIRST, #rule, LIMIT_SIZE do
         local identity, precision, quota, capacity, unlimited = unpack(LIMIT, rule, limit)
