@@ -28,13 +28,13 @@ const (
 
 // answerSize is how many bytes of the reply a limit takes.
 func answerSize(m *meter.Meter) int {
-	switch m.Algorithm {
-	case meter.Lockout:
-		return 22
-	case meter.Calendar:
-		return 38
-	default:
+	switch {
+	case m.Grows():
 		return 32
+	case m.Algorithm == meter.Lockout:
+		return 22
+	default:
+		return 15
 	}
 }
 
@@ -121,9 +121,6 @@ func (c *cursor) result(m *meter.Meter, now, cost int64, allowed bool, result *c
 			}
 		}
 		return at, nil
-	}
-	if m.Algorithm != meter.Lockout {
-		*c = (*c)[answerSize(m)-15:] // the record's length, expiry and identity
 	}
 	var room [40]byte
 	b := binary.AppendVarint(room[:0], c.number(7))

@@ -28,8 +28,8 @@
 --          0  it was made, or more: 1 if a stored value could not be read, 4 if a limit denies
 --             the cost, 8 if a stored time was a window or more ahead. TAKE to GRANT then have
 --             the time of the decision (8), and for each item the end of its key's block (8; 0:
---             none), and for each limit its record after the decision, zeros if there is none, or
---             what the step answer makes of the state
+--             none), and for each limit its state after the decision, zeros if there is none, or
+--             what the step answer makes of it
 --
 -- The caller's clock may be behind the one that has written a state. A stored time less than one
 -- window ahead is believed: the decision is made at the stored time, and waits are counted from
@@ -53,7 +53,7 @@ local BLOCKED = 126 -- kind of a record that denies its key until it expires
 local MOST_BYTES = 4194304 -- a longer value is somebody else's, and is not read
 -- What begins the error of a decision that has been made in part.
 local SOME_WRITTEN = 'FLOODGATE some of several keys have been written: '
-local NONE = string.rep('\0', 32) -- the answer of a limit without a state
+local NONE = string.rep('\0', 15) -- the answer of a limit without a state
 --[functions]
 
 local input = ARGV[1]
@@ -155,7 +155,8 @@ for _ = 1, decisions do
         local kind = identity % 256
         local window, aligned = (identity - kind) / 256, kind % 2 == 1
         local algorithm = (aligned and kind - 1 or kind) / 2
-        local t, a, b, q, r, rate, over, m -- the state, in those that the algorithm's file names
+        local start = aligned and now - now % window or now -- of a window that begins now
+        local t, a, b, q, r, rate, over, m = nil, 0, 0 -- the state: the algorithm's file names those it uses
         local x, y -- numbers of the limit, which the algorithm's file explains
         --[none]
 
@@ -213,7 +214,7 @@ for _ = 1, decisions do
           if expiry > last then last = expiry end
         end
         if verb <= GRANT then
-          local answer = record or NONE
+          local answer = record and sub(record, -15) or NONE
           --[answer]
           part = part + 1
           parts[part] = answer

@@ -3,14 +3,12 @@
 -- State: t the window's start, nil if there is none, a its hits, b those of the window
 -- before. From its end on, a window is the one before. A charge keeps it so; a denied
 -- request must not move windows on.
---[none]
-a, b = 0, 0
 --[load]
 good = bytes == 15
 if good then
   t, a, b = unpack('<i7I4I4', v, state)
   good = a <= MOST and b <= MOST
-  if t - now >= window then t, moved = aligned and now - now % window or now, true end
+  if t - now >= window then t, moved = start, true end
   if now >= t + 2 * window then t, a, b = nil, 0, 0 end
 end
 --[left]
@@ -22,7 +20,7 @@ elseif b > 0 then
 end
 --[charge]
 if not t then
-  t = aligned and now - now % window or now
+  t = start
 elseif now >= t + window then
   t, a, b = t + window, 0, a
 end
