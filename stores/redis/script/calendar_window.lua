@@ -1,7 +1,7 @@
 -- Calendar window. In the day, week or month of a time zone, which begins at t,
 --   allowed ⇔ a + cost ≤ quota
--- The script knows no time zones: the caller says when the window of its own time, the one
--- before and the one after begin and end.
+-- The script knows no time zones: the caller sends the window of its own time, the one before and
+-- the one after.
 -- State: t the window's start, nil if there is none, a its hits, b its length in seconds.
 --[none]
 local before, this, after -- seconds

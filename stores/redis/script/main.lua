@@ -1,10 +1,9 @@
 -- Makes the decisions of a call, in order. Each decision is one step for all limits of all its
 -- keys. None fails, or charges anything, because of another.
 --
--- The script is this file with the steps of the algorithms that the rules of a call use. The line
--- of a step, such as charge in brackets, becomes what their files have below the same line:
---
---   if algorithm == the first then … elseif algorithm == the second then … end
+-- The script is this file with the steps of the algorithms that the rules of a call use: the line of
+-- a step, such as charge in brackets, becomes an if over the algorithms, with the code below the same
+-- line of their files.
 --
 -- Package internal/meter has the same arithmetic, and names the sources of the formulas. The state
 -- of a limit is in variables here, because making a table takes as long as reading a key.
@@ -51,31 +50,28 @@ local MOST = 2147483647 -- the largest quota, and so the largest count
 local VERSION = '\2'
 local BLOCKED = 126 -- kind of a record that denies its key until it expires
 local MOST_BYTES = 4194304 -- a longer value is somebody else's, and is not read
--- What begins the error of a decision that has been made in part.
-local SOME_WRITTEN = 'FLOODGATE some of several keys have been written: '
+local SOME_WRITTEN = 'FLOODGATE some of several keys have been written: ' -- and others have not
 local NONE = string.rep('\0', 15) -- the answer of a limit without a state
 --[functions]
 
-local input = ARGV[1]
+local input, from = ARGV[1], 17 -- from: the place of a decision
 local slack, decisions = unpack('<I4I4', input, 9)
 local parts, said = { sub(input, 1, 8), nil, nil, nil }, 1 -- of the reply, and how many
 local time = redis.call('TIME')
 -- Of each item of a decision: its value as read, '' for none, false if it cannot be read; as
 -- it is to be written, false if it is not; its lifetime; and whether records of others are in it.
 local work = { nil, nil, nil, nil }
-local from = 17 -- the place of a decision in input
 
 for _ = 1, decisions do
   local verb, bytes, first, size, now, items = unpack('<I1I4I4I4i8', input, from)
   from = items + bytes
   if now == -9223372036854775808 then now = time[1] * 1000000 + time[2] end
 
-  -- Decide, and work out what is to be written. A take charges each limit at once, as most
-  -- are allowed. What turns out on the way begins the decision again: that a limit denies
-  -- after another has been charged, or that a value cannot be read.
+  -- Decide, and work out what to write. A take charges each limit at once, because most takes are
+  -- allowed. The decision begins again if a limit denies after another has been charged, or if a
+  -- value cannot be read or has records of others.
   for w = 1, 4 * size, 4 do work[w], work[w + 3] = nil, nil end
-  local again = false -- or why
-  local part, err, charged, denied, unreadable, ahead
+  local again, part, err, charged, denied, unreadable, ahead -- again: why
   repeat
     local charges = (verb == TAKE or verb == CHARGE) and again ~= 'denied'
     part, again, charged, denied, unreadable, ahead = said + 1, false, false, 0, 0, 0
@@ -87,8 +83,6 @@ for _ = 1, decisions do
       place, cost, p = unpack('<I4i8', input, p)
       if verb == REFUND then at, p = unpack('<i8', input, p) end
       local rule, v = ARGV[place], work[w]
-
-      -- Read the value.
       if v == nil then
         v = pcall_redis('GETRANGE', key, '0', MOST_BYTES)
         if type(v) == 'table' and not string.find(v.err, 'WRONGTYPE', 1, true) then
@@ -107,18 +101,17 @@ for _ = 1, decisions do
         -- Put the rule's states in the order of its limits, and keep the records of others.
         local own, pos = {}, 2
         while pos <= #v do
-          local after = pos + 10 <= #v and pos + 3 + unpack('<I3', v, pos) or 0
-          readable = after >= pos + 11 and after <= #v + 1
+          local length, expiry, kind = 0
+          if pos + 10 <= #v then length, expiry, kind = unpack('<I3i7I1', v, pos) end
+          local after = pos + 3 + length
+          readable = length >= 8 and after <= #v + 1 and (kind ~= BLOCKED or length == 14)
           if not readable then break end
-          local length, expiry, kind = unpack('<I3i7I1', v, pos)
           local record, mine = sub(v, pos, after - 1), kind == BLOCKED
           local id = (floor(kind / 2) == 2 or floor(kind / 2) == 6) and 12 or 6
           for limit = FIRST, #rule, LIMIT_SIZE do
             if sub(record, 11, 11 + id) == sub(rule, limit, limit + id) then own[limit], mine = record, true end
           end
           if kind == BLOCKED then
-            readable = length == 14
-            if not readable then break end
             -- Further ahead, it is the time of a clock that has been set back.
             if expiry > max(now, blocked) and expiry - now < 2 * unpack('<I6', v, pos + 11) then
               blocked, block = expiry, record
@@ -196,8 +189,7 @@ for _ = 1, decisions do
           local left
           --[left]
           if quota == 0 or left < cost then
-            denied = 4
-            again, charges = charged and 'denied', false
+            denied, again, charges = 4, charged and 'denied', false
           end
         end
         if again then break end
@@ -209,10 +201,7 @@ for _ = 1, decisions do
 
         local record, expiry
         --[dump]
-        if record then
-          value = value .. record
-          if expiry > last then last = expiry end
-        end
+        if record then value, last = value .. record, max(last, expiry) end
         if verb <= GRANT then
           local answer = record and sub(record, -15) or NONE
           --[answer]

@@ -1,16 +1,14 @@
 -- Token bucket. With TAT the time at which the bucket is full again, and
 -- E = window / quota microseconds for a hit,
 --   allowed ⇔ max(TAT, now) + E × cost − E × burst ≤ now
--- The debt is kept as q whole microseconds and r parts of 1 / rate microsecond:
--- (q, r) with r < rate. The rate is the quota at the last charge, which pays the
--- debt off. So programs with different quotas agree on how many hits are owed.
--- A charge that nobody has allowed may leave a debt above the burst, up to twice the
--- burst: over tells such a debt from one that only a step of the clock explains.
--- State: the time now + q, r with over as its highest bit, and the rate. With a quota of 0,
--- which allows nothing and forgets nothing, it is kept as it is.
--- x and y are the limit's own quota and burst.
+-- The debt is q whole microseconds and r parts of 1 / rate microsecond, r < rate. The rate is the
+-- quota of the last charge, so that programs with different quotas agree on the hits that are owed.
+-- A charge above the quota may leave a debt up to twice the burst: over tells such a debt from one
+-- that only a step of the clock explains.
+-- State: the time now + q, r with over as its highest bit, and the rate. A quota of 0 pays nothing
+-- off. x and y are the limit's own quota and burst.
 local function above(q, r, q2, r2) return q > q2 or q == q2 and r > r2 end
--- burst_at returns the burst with a quota: it changes in proportion to the limit's own.
+-- burst_at returns the burst for a quota: it changes in proportion.
 local function burst_at(quota, x, y)
   if quota == x then return y end
   if y == x or x == 0 or quota == 0 then return quota end
