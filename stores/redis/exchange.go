@@ -56,7 +56,7 @@ func (s *Store) send(members []*call) {
 			// flushed: EVAL loads the script for all clients.
 			loads = true
 			for _, c := range x.calls {
-				c.ranNot()
+				c.markUnsent()
 			}
 			continue
 		}
@@ -73,7 +73,7 @@ func (s *Store) send(members []*call) {
 	exchanges.Put(x)
 }
 
-// arm returns the command for the next attempt, which loads the script or knows it loaded.
+// arm returns the command for the next attempt. If loads is true, it contains the script.
 func (x *exchange) arm(ctx context.Context, loads bool) exempt {
 	x.nonce = x.store.nonces.Add(1)
 	x.args = append(x.args[:0], evalsha, nil, 0)
@@ -152,7 +152,6 @@ func (x *exchange) MarshalBinary() ([]byte, error) {
 	if x.unwritable {
 		return nil, errUnwritable
 	}
-	now := time.Now()
 	le := binary.LittleEndian
 	b := le.AppendUint64(x.input[:0], x.nonce)
 	b = le.AppendUint32(b, x.store.options.slackMillis)
@@ -161,7 +160,7 @@ func (x *exchange) MarshalBinary() ([]byte, error) {
 	for _, c := range x.calls {
 		first := keys
 		keys += len(c.items)
-		if !c.send(now) {
+		if !c.markSent() {
 			continue
 		}
 		decisions++
@@ -200,8 +199,8 @@ const inputDecisions, callHead = 12, 21
 // String is what tracing hooks print.
 func (x *exchange) String() string { return "decisions" }
 
-// dropConnection is called when a reply was not that of its command: all later
-// replies on the same connection would be shifted too. It relies on two habits
+// dropConnection closes the connection that the last reply came from. If that was the reply to
+// another command, all later replies on the connection would be, too. It relies on two habits
 // of a client: it closes a connection on which writing fails, and it uses first
 // the connection that was returned last.
 func (x *exchange) dropConnection(ctx context.Context) {
@@ -229,7 +228,7 @@ func (x *exchange) settle(ctx context.Context, cmd exempt, err error, attempt in
 			x.store.layout.Store(oneSlot)
 		}
 		for _, c := range x.calls {
-			c.ranNot()
+			c.markUnsent()
 			x.store.alone.Go(c)
 		}
 		x.calls = nil
@@ -241,12 +240,12 @@ func (x *exchange) settle(ctx context.Context, cmd exempt, err error, attempt in
 			c.err = err
 		}
 		if c.err == nil {
-			c.finish()
+			c.done <- struct{}{}
 			continue
 		}
 		again := ranNot(c.err)
 		if again {
-			c.ranNot()
+			c.markUnsent()
 			demoted = demoted || err == nil && redis.HasErrorPrefix(c.err, "READONLY")
 			if pause == 0 {
 				pause = time.Duration(1<<attempt) * time.Millisecond
@@ -257,14 +256,13 @@ func (x *exchange) settle(ctx context.Context, cmd exempt, err error, attempt in
 		if again && attempt <= mostRepeats && !c.gone() && time.Until(c.end) >= pause {
 			left = append(left, c)
 		} else {
-			c.finish() // its error tells more than a timeout
+			c.done <- struct{}{} // its error tells more than a timeout
 		}
 	}
 	x.calls = left
 	if demoted {
-		// The server has become a replica. Behind an address of the primary, a new
-		// connection finds the new one. A client that gets this error itself closes the
-		// connection, too.
+		// The server has become a replica. If the address is that of any primary, a new connection
+		// finds the new one. A client closes the connection itself if the whole command fails so.
 		x.dropConnection(ctx)
 	}
 	if len(left) == 0 {

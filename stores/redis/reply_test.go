@@ -32,7 +32,7 @@ func sentExchange(t testing.TB, nonce uint64, limits ...int) *exchange {
 	x := &exchange{store: s}
 	for _, n := range limits {
 		c := s.newCall(operation{t.Context(), time.Now().Add(time.Hour)}, verbTake, oneItem(t, n))
-		c.send(time.Now())
+		c.markSent()
 		x.calls = append(x.calls, c)
 	}
 	x.arm(t.Context(), false)
