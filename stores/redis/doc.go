@@ -5,10 +5,10 @@
 //	limiter, err := core.New(core.Config{Name: "api", Rules: rules, Store: redisstore.New(client)})
 //
 // The server is Redis 7 or later, or one that runs its scripts, such as Valkey; it may be
-// a cluster. Redis 5 and 6 work too, but an error in the script has Unknown set there. The user needs
+// a cluster. Redis 5 and 6 work too, but errors of commands in the script have Unknown set there. The user needs
 // EVALSHA, EVAL, TIME, GETRANGE, SET, DEL and PTTL on keys fg1:*, and should have SETRANGE, which is
 // faster. A client of a cluster needs CLUSTER SLOTS, and [Store.Scan] SCAN. The time is the server's
-// (see [Clock]); a limit with calendar windows fails if the process's clock differs from it by more
+// (see [Clock]). A decision on a calendar limit fails if the process's clock differs from it by more
 // than a window.
 //
 // # Once
@@ -21,25 +21,27 @@
 //
 // # In time
 //
-// An operation ends within its [Timeout], whatever the client's timeouts and pool do. If a client
-// hangs up, the charge of its request stays. A lone decision of a *[redis.Client] with
-// ContextTimeoutEnabled waits for its reply on its caller's goroutine, which is faster: a hook that
-// blocks holds it up. That decision, and one with keys of several slots, do not end earlier
-// if their context is canceled. If nothing listens at the address, go-redis dials five times by
-// default, which takes longer than the Timeout: set DialerRetries to 1, as [NewClient] does.
+// An operation ends within its [Timeout], whatever the client's timeouts and pool do. If a context
+// is canceled because a browser hangs up, the operation returns, and its charge stays. Two kinds of
+// decisions do not return when their context is canceled: those with keys of several slots, and those
+// that share no command of a *[redis.Client] with ContextTimeoutEnabled. The latter run on their
+// caller's goroutine, which is faster, but a hook that blocks holds them up. If nothing listens at
+// the address, go-redis dials five times by default, which takes longer than the Timeout: set
+// DialerRetries to 1, as [NewClient] does.
 //
 // # Together
 //
-// Decisions that a process makes at the same time share commands, 64 at most in one. Each has its
-// own deadline, result and error: none fails or is charged because of another. A decision is sent
-// at once if fewer than two commands are under way (up to twelve, if the server is far away); else
-// it waits for the next reply, at most 10 ms. Hooks of the client see each command once, with the
-// values of one request's context, and must not keep it.
+// Decisions that a process makes at the same time share commands, at most 64 in one. Each has its
+// own deadline, result and error, and none is charged because of another. If a reply is lost, all
+// decisions of its command fail. A decision is sent at once if fewer than two commands are under way
+// (up to twelve, if the server is far away). Otherwise it waits for the next reply, at most 10 ms.
+// Hooks of the client see each command once, with the values of one request's context. They must not
+// keep it.
 //
 // # Several servers
 //
 // In a cluster, the keys of a decision that are in one hash slot are decided in one step. Keys of
-// different slots are taken in order, with one command each, and given back if a later one denies
+// different slots are taken in order, with one command each, and refunded if a later one denies
 // or fails. Until then other requests may be denied wrongly; none is allowed wrongly. A
 // [redis.Ring] takes every key by itself; so does a proxy that chooses a server by the first key,
 // with [ShardedByKey]. Hits that a failed node had not replicated are forgotten.

@@ -22,8 +22,8 @@ var slotsScript = redis.NewScript(slotsText)
 
 var _ inflight.Store = (*Store)(nil)
 
-// AcquireSlot implements [inflight.Store]. The slots of a limiter are in one hash slot of a
-// cluster, under the keys fgs1:{limiter}: and a hash of the slot's key.
+// AcquireSlot implements [inflight.Store]. The keys are fgs1:{limiter}: and a hash of the slot's
+// key, so all slots of a limiter are in one hash slot of a cluster.
 func (s *Store) AcquireSlot(ctx context.Context, limiter string, slot inflight.Slot, most int64, lease time.Duration) (held int64, ok bool, err error) {
 	reply, err := s.slotsCommand(ctx, "acquire", limiter, []inflight.Slot{slot}, lease, most)
 	if err != nil {
@@ -49,8 +49,8 @@ func (s *Store) ReleaseSlots(ctx context.Context, limiter string, slots []inflig
 	return err
 }
 
-// slotsCommand runs the script on the keys of some slots. It returns by the store's deadline,
-// or when ctx ends, whatever the client does. The command may still run then.
+// slotsCommand runs the script on the keys of some slots. It returns by the store's deadline
+// or when ctx ends, whatever the client does. The command may run later then.
 func (s *Store) slotsCommand(ctx context.Context, verb, limiter string, slots []inflight.Slot, lease time.Duration, most int64) (string, error) {
 	if err := s.ready(); err != nil {
 		return "", err
