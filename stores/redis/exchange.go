@@ -133,17 +133,45 @@ func newCommand(ctx context.Context, args []any) exempt {
 
 var errPanic = errors.New("the client panicked")
 
-// process runs a command and waits for its reply. If the client panics, as in a tracing hook, process
-// returns an error: a command with the decisions of many callers runs on a goroutine of the
-// store, where a panic would end the process.
+// process runs a command and waits for its reply.
 func (s *Store) process(ctx context.Context, cmd exempt) (err error) {
-	defer func() {
-		if value := recover(); value != nil {
-			err = fmt.Errorf("%w: %v", errPanic, value)
-			s.panics.log(s, "redis: the client panicked", "panic", fmt.Sprint(value), "stack", string(debug.Stack()))
-		}
-	}()
+	defer s.recovered(&err)
 	return s.client.Process(ctx, cmd)
+}
+
+// recovered is deferred by what calls the client, which may panic, as in a tracing hook. It makes an
+// error of the panic, because a panic on a goroutine of the store would end the process.
+func (s *Store) recovered(err *error) {
+	if value := recover(); value != nil {
+		*err = fmt.Errorf("%w: %v", errPanic, value)
+		s.panics.log(s, "redis: the client panicked", "panic", fmt.Sprint(value), "stack", string(debug.Stack()))
+	}
+}
+
+// bounded runs f and returns by the store's deadline, or when ctx ends. A client may ignore both: f
+// then goes on.
+func bounded[T any](ctx context.Context, s *Store, f func(context.Context) (T, error)) (value T, err error) {
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		own, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.options.timeout)
+		defer cancel()
+		var r result
+		defer func() { done <- r }()
+		defer s.recovered(&r.err)
+		r.value, r.err = f(own)
+	}()
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-ctx.Done():
+		return value, context.Cause(ctx)
+	case <-time.After(s.options.timeout):
+		return value, context.DeadlineExceeded
+	}
 }
 
 // MarshalBinary implements encoding.BinaryMarshaler: it returns the script's input, with the

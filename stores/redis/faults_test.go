@@ -168,6 +168,9 @@ func TestASwallowedReplyKeepsNobodyWaiting(t *testing.T) {
 			if _, _, err := hasty.AcquireSlot(ctx, "hasty", inflight.Slot{Key: "k", ID: 1}, 1, time.Minute); !of(cause.Error(), true)(err) {
 				t.Errorf("a slot: error %v, want %v", err, cause)
 			}
+			if err := storetest.Do(ctx, b, core.OpResetAll, new(core.Batch)); !errors.Is(err, cause) {
+				t.Errorf("a reset of all: error %v, want %v", err, cause)
+			}
 		}
 		proxy.Fail(faultproxy.None, 0)
 		processtest.WaitFor(t, "the commands of the slots to end", func() bool { proxy.CutAll(); return ended.Load() >= 2 })

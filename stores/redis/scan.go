@@ -40,20 +40,22 @@ func (s *Store) Scan(ctx context.Context, limiter string, rules []core.StoreRule
 
 // scan runs a verb on all stored items of counters, some of them at a time, and calls each for them.
 func (s *Store) scan(ctx context.Context, b *counters, verb byte, each func(Stored) error) error {
-	nodes, err := s.nodes(ctx)
+	nodes, err := bounded(ctx, s, s.nodes)
 	if err != nil {
 		return err
 	}
 	prefix := "fg1:" + b.limiter + ":" // has no character with a meaning in a pattern
 	for _, node := range nodes {
 		for cursor, more := uint64(0), true; more; more = cursor != 0 {
-			step, cancel := context.WithTimeout(ctx, s.options.timeout)
-			var names []string
-			names, cursor, err = node.Scan(step, cursor, prefix+"*", scanCount).Result()
-			cancel()
+			page, err := bounded(ctx, s, func(ctx context.Context) (*redis.ScanCmd, error) {
+				cmd := node.Scan(ctx, cursor, prefix+"*", scanCount)
+				return cmd, cmd.Err()
+			})
 			if err != nil {
 				return fmt.Errorf("redis: scanning: %w", err)
 			}
+			var names []string
+			names, cursor = page.Val()
 			list := new(itemList)
 			for _, name := range names {
 				ruleName, _, _ := strings.Cut(name[len(prefix):], ":")
