@@ -2,7 +2,7 @@ package redisstore
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"math"
 	"sync"
 	"sync/atomic"
@@ -142,7 +142,7 @@ answer:
 	return r, err
 }
 
-var errWithdrawn = errors.New("the deadline passed before the command was sent")
+var errWithdrawn = fmt.Errorf("%w before the command was sent", context.DeadlineExceeded)
 
 // markSent is called when the call is written to a connection. It returns false if the
 // call must not be sent any more. A client that follows a redirect (MOVED, ASK)

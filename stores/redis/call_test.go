@@ -47,7 +47,7 @@ func TestACallIsWithdrawnFromItsCommand(t *testing.T) {
 	}
 	x.settle(t.Context(), cmd, s.process(t.Context(), cmd), 1)
 	for i, c := range all {
-		if err := c.err; (err != nil) != (i%2 == 1) || len(c.done) != 1 {
+		if err := c.err; (err != nil) != (i%2 == 1) || errors.Is(err, context.DeadlineExceeded) != (i%2 == 1) || len(c.done) != 1 {
 			t.Errorf("call %d: error %v", i, err)
 		}
 		look := items(i, 0)

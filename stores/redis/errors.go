@@ -107,7 +107,7 @@ func classify(err error, sent bool) error {
 		return own
 	case errors.As(err, &reply):
 		return &Error{Unknown: !ranNot(err) && !begins(err, nothingRan), Err: err}
-	case errors.Is(err, errWithdrawn), errors.As(err, &network) && network.Timeout() && !errors.Is(err, context.DeadlineExceeded):
+	case errors.As(err, &network) && network.Timeout() && !errors.Is(err, context.DeadlineExceeded):
 		err = fmt.Errorf("%w: %w", context.DeadlineExceeded, err)
 	}
 	return &Error{Unknown: sent, Err: err}
