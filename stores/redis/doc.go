@@ -23,11 +23,10 @@
 //
 // An operation ends within its [Timeout], whatever the client's timeouts and pool do. If a context
 // is canceled because a browser hangs up, the operation returns, and its charge stays. Two kinds of
-// decisions do not return when their context is canceled: those with keys of several slots, and those
-// that share no command of a *[redis.Client] with ContextTimeoutEnabled. The latter run on their
-// caller's goroutine, which is faster, but a hook that blocks holds them up. If nothing listens at
-// the address, go-redis dials five times by default, which takes longer than the Timeout: set
-// DialerRetries to 1, as [NewClient] does.
+// decisions do not return then: those with keys of several slots, and lone ones of a *[redis.Client]
+// with ContextTimeoutEnabled. The latter run on their caller's goroutine, which is faster, but a hook
+// that blocks holds them up. If nothing listens at the address, go-redis dials five times by default,
+// which takes longer than the Timeout: set DialerRetries to 1, as [NewClient] does.
 //
 // # Together
 //
