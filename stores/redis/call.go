@@ -2,7 +2,8 @@ package redisstore
 
 import (
 	"context"
-	"errors"
+	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -10,7 +11,7 @@ import (
 	"github.com/floodgate-go/floodgate/stores/redis/internal/joining"
 )
 
-// operation is one call of a method. Its caller waits until either of the two ends.
+// operation is one call of a method. Its caller waits until its context or its deadline ends.
 type operation struct {
 	ctx context.Context // the caller's
 	end time.Time       // of the store's own deadline
@@ -21,25 +22,28 @@ func (s *Store) begin(ctx context.Context) operation {
 }
 
 // call is one decision, refund or reset of one caller, from its items to its result. It travels to
-// the server alone or with the calls of other callers: see exchange. Calls are pooled. A call that
-// has not ended by the deadline is left to the exchange that it is in.
+// the server alone or with the calls of other callers: see exchange. Calls are pooled, except one
+// whose caller has left: its exchange may still use it.
 type call struct {
 	operation
 	store  *Store
 	verb   byte
 	items  []item
 	resets []int64 // for a refund: of all limits of all items
-	time   int64   // by the application's clock; 0: the server's time
+	time   int64   // by the application's clock, or serverTime
 	weight int
 	answer int // bytes of the reply
 	state  atomic.Int32
 
 	line  *joining.Line[*call]
 	timer *time.Timer
-	done  chan struct{} // has an element once the result is there
+	done  chan struct{} // gets an element, once, when reply and err are there
 	reply reply
 	err   error
 }
+
+// serverTime lets the server's clock decide. No other clock shows it.
+const serverTime = math.MinInt64
 
 // The states of a call.
 const (
@@ -57,7 +61,7 @@ var calls = sync.Pool{New: func() any {
 // newCall returns a call for the items.
 func (s *Store) newCall(op operation, verb byte, items []item) *call {
 	c := calls.Get().(*call)
-	c.operation, c.store, c.verb, c.time, c.weight = op, s, verb, 0, callWeight
+	c.operation, c.store, c.verb, c.time, c.weight = op, s, verb, serverTime, callWeight
 	if s.options.clock != nil {
 		c.time = s.options.clock().UnixMicro()
 	}
@@ -89,7 +93,7 @@ func (s *Store) newCall(op operation, verb byte, items []item) *call {
 // client does.
 func (s *Store) do(op operation, verb byte, items []item) (reply, error) {
 	c := s.newCall(op, verb, items)
-	// On the caller's goroutine, the store's deadline ends the command, and nothing else does.
+	// On the caller's goroutine, only the store's deadline ends the command.
 	deadline, ends := op.ctx.Deadline()
 	if s.inTime && !(ends && deadline.Before(op.end)) {
 		c.line.Do(c)
@@ -138,31 +142,32 @@ answer:
 	return r, err
 }
 
-// finish is called by the exchange, once for each call that it was given, when reply and err are
-// there.
-func (c *call) finish() { c.done <- struct{}{} }
+var errWithdrawn = fmt.Errorf("%w before the command was sent", context.DeadlineExceeded)
 
-var errWithdrawn = errors.New("the deadline passed before the command was sent")
-
-// send is called when the call is written to a connection. It returns false if the
+// markSent is called when the call is written to a connection. It returns false if the
 // call must not be sent any more. A client that follows a redirect (MOVED, ASK)
 // writes the call more than once.
-func (c *call) send(now time.Time) bool {
-	if now.After(c.end) {
-		c.withdraw() // its caller has hung up
-	}
-	return c.state.CompareAndSwap(unsent, sent) || c.state.Load() == sent
+func (c *call) markSent() bool {
+	return !c.gone() && (c.state.CompareAndSwap(unsent, sent) || c.state.Load() == sent)
 }
 
-// ranNot notes a reply which proves that the call has not run.
-func (c *call) ranNot() { c.state.CompareAndSwap(sent, unsent) }
+// markUnsent is called after a reply which proves that the call has not run.
+func (c *call) markUnsent() { c.state.CompareAndSwap(sent, unsent) }
 
-// withdraw keeps the call from being sent. It returns false if it may have been
+// withdraw keeps the call from being sent. It returns false if the call may have been
 // sent already.
-func (c *call) withdraw() bool { return c.state.CompareAndSwap(unsent, withdrawn) }
+func (c *call) withdraw() bool {
+	return c.state.CompareAndSwap(unsent, withdrawn) || c.state.Load() == withdrawn
+}
 
-// gone reports whether the call has been withdrawn.
-func (c *call) gone() bool { return c.state.Load() == withdrawn }
+// gone reports whether the call must not be sent any more. A call whose caller has hung up is
+// withdrawn by nobody else when its deadline has passed.
+func (c *call) gone() bool {
+	if time.Now().After(c.end) {
+		return c.withdraw()
+	}
+	return c.state.Load() == withdrawn
+}
 
 const (
 	// The most calls in an exchange, and the most microseconds that the server

@@ -18,7 +18,8 @@ import (
 )
 
 // A call that is withdrawn when its command has been made, and not yet been written,
-// is not charged, and the others of the command are.
+// is not charged, and the others of the command are. So is a call of a caller who has hung up, when its
+// deadline has passed, and a line drops it.
 func TestACallIsWithdrawnFromItsCommand(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: redistest.Start(t).Addr})
 	defer client.Close() //nolint:errcheck // the test is over
@@ -31,7 +32,7 @@ func TestACallIsWithdrawnFromItsCommand(t *testing.T) {
 		return []item{itemFor(&core.Item{Cost: cost, Results: make([]core.Result, 1)}, rule, fmt.Sprint("k", i))}
 	}
 	x := &exchange{store: s}
-	all := make([]*call, 3)
+	all := make([]*call, 4)
 	for i := range all {
 		all[i] = s.newCall(s.begin(t.Context()), verbTake, items(i, 1))
 	}
@@ -40,9 +41,13 @@ func TestACallIsWithdrawnFromItsCommand(t *testing.T) {
 	if !all[1].withdraw() {
 		t.Fatal("it cannot be withdrawn")
 	}
+	all[3].end = time.Now().Add(-time.Nanosecond)
+	if late := all[3]; !late.gone() || !late.withdraw() {
+		t.Error("a call may be sent after its deadline")
+	}
 	x.settle(t.Context(), cmd, s.process(t.Context(), cmd), 1)
 	for i, c := range all {
-		if err := c.err; (err != nil) != (i == 1) || len(c.done) != 1 {
+		if err := c.err; (err != nil) != (i%2 == 1) || errors.Is(err, context.DeadlineExceeded) != (i%2 == 1) || len(c.done) != 1 {
 			t.Errorf("call %d: error %v", i, err)
 		}
 		look := items(i, 0)
@@ -50,7 +55,7 @@ func TestACallIsWithdrawnFromItsCommand(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := int64(9)
-		if i == 1 {
+		if i%2 == 1 {
 			want = 10
 		}
 		if got := look[0].of.Results[0].Remaining; got != want {

@@ -56,7 +56,7 @@ func newCounters(s *Store, limiter string, rules []core.StoreRule) *counters {
 	return b
 }
 
-// Reopen implements [core.Counters]. A state names the limit that it is of, so
+// Reopen implements [core.Counters]. Each state has the identity of its limit, so
 // that unchanged limits find their states again.
 func (b *counters) Reopen(rules []core.StoreRule) (core.Counters, error) {
 	return newCounters(b.store, b.limiter, rules), nil
@@ -78,13 +78,13 @@ func (b *counters) Do(ctx context.Context, batch *core.Batch) error {
 	case core.OpReset:
 		return b.run(ctx, verbReset, batch)
 	case core.OpBlock:
-		items := slices.Clone(batch.Items) // the script takes the time in place of the cost
+		items := slices.Clone(batch.Items) // the cost is the length of the block: see script/main.lua
 		for i := range items {
 			items[i].Cost, items[i].Quotas = batch.For.Microseconds(), nil
 		}
 		return b.run(ctx, verbBlock, &core.Batch{Items: items})
 	case core.OpResetAll:
-		return b.store.scan(ctx, b, b.store.forget)
+		return b.store.scan(ctx, b, verbReset, func(Stored) error { return nil })
 	default:
 		return fmt.Errorf("redis: %v: %w", batch.Op, core.ErrUnsupported)
 	}
@@ -98,7 +98,7 @@ type item struct {
 	limits any // as the script reads them
 	cost   int64
 	at     int64 // for a refund
-	place  int   // of the limits among the arguments of the command
+	place  int   // of the limits in the script's ARGV
 }
 
 // itemList is the working memory of an operation.
@@ -141,8 +141,7 @@ func (b *counters) run(ctx context.Context, verb byte, batch *core.Batch) (err e
 		}
 	}
 	if len(groups) > 1 {
-		// If the caller hangs up, the operation is completed all the same: so nobody avoids a charge
-		// by hanging up between two commands.
+		// Nobody avoids a charge by hanging up between two commands.
 		op.ctx = context.WithoutCancel(ctx)
 		if verb == verbTake {
 			allowed, err = s.takeGroups(op, groups)

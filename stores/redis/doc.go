@@ -5,10 +5,10 @@
 //	limiter, err := core.New(core.Config{Name: "api", Rules: rules, Store: redisstore.New(client)})
 //
 // The server is Redis 7 or later, or one that runs its scripts, such as Valkey; it may be
-// a cluster. Redis 5 and 6 work too, but an error in the script has Unknown set there. The user needs
+// a cluster. Redis 5 and 6 work too, but errors of commands in the script have Unknown set there. The user needs
 // EVALSHA, EVAL, TIME, GETRANGE, SET, DEL and PTTL on keys fg1:*, and should have SETRANGE, which is
 // faster. [Store.Scan] and a ResetAll need SCAN, a client of a cluster CLUSTER SLOTS. The time is the
-// server's (see [Clock]); a limit with calendar windows fails if the process's clock differs from it
+// server's (see [Clock]). A decision on a calendar limit fails if the process's clock differs from it
 // by more than a window.
 //
 // # Retries
@@ -31,11 +31,12 @@
 //
 // # Batches
 //
-// Decisions that a process makes at the same time share commands, 64 at most in one. Each has its
-// own deadline, result and error: none fails or is charged because of another. A decision is sent
-// at once if fewer than two commands are under way (up to twelve, if the server is far away); else
-// it waits for the next reply, at most 10 ms. Hooks of the client see each command once, with the
-// values of one request's context, and must not keep it.
+// Decisions that a process makes at the same time share commands, at most 64 in one. Each has its
+// own deadline, result and error, and none is charged because of another. If a reply is lost, all
+// decisions of its command fail. A decision is sent at once if fewer than two commands are under way
+// (up to twelve, if the server is far away). Otherwise it waits for the next reply, at most 10 ms.
+// Hooks of the client see each command once, with the values of one request's context. They must not
+// keep it.
 //
 // # Several servers
 //

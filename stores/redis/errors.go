@@ -41,8 +41,8 @@ func (e *Error) Is(target error) bool {
 	return target == core.ErrNotCharged && !e.Unknown && !e.others
 }
 
-// afterOthers returns the error of a command of an operation that has charged other keys, or may have,
-// with other commands. err may be nil.
+// afterOthers returns err, which may be nil, as that of an operation whose other commands may have
+// charged other keys.
 func afterOthers(err error) error {
 	var e *Error
 	if !errors.As(err, &e) {
@@ -96,8 +96,8 @@ func (e scriptError) Error() string { return string(e) }
 // RedisError implements redis.Error.
 func (scriptError) RedisError() {}
 
-// classify makes an Error of the error that the client returned for a command.
-// sent reports whether it may have run, if nothing tells.
+// classify makes an Error of the error that the client returned for a command. sent decides whether
+// the command may have run if the error does not say.
 func classify(err error, sent bool) error {
 	var own *Error
 	var reply redis.Error
@@ -107,7 +107,7 @@ func classify(err error, sent bool) error {
 		return own
 	case errors.As(err, &reply):
 		return &Error{Unknown: !ranNot(err) && !begins(err, nothingRan), Err: err}
-	case errors.Is(err, errWithdrawn), errors.As(err, &network) && network.Timeout() && !errors.Is(err, context.DeadlineExceeded):
+	case errors.As(err, &network) && network.Timeout() && !errors.Is(err, context.DeadlineExceeded):
 		err = fmt.Errorf("%w: %w", context.DeadlineExceeded, err)
 	}
 	return &Error{Unknown: sent, Err: err}

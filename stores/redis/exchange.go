@@ -56,7 +56,7 @@ func (s *Store) send(members []*call) {
 			// flushed: EVAL loads the script for all clients.
 			loads = true
 			for _, c := range x.calls {
-				c.ranNot()
+				c.markUnsent()
 			}
 			continue
 		}
@@ -73,7 +73,7 @@ func (s *Store) send(members []*call) {
 	exchanges.Put(x)
 }
 
-// arm returns the command for the next attempt, which loads the script or knows it loaded.
+// arm returns the command for the next attempt. If loads is true, it contains the script.
 func (x *exchange) arm(ctx context.Context, loads bool) exempt {
 	x.nonce = x.store.nonces.Add(1)
 	x.args = append(x.args[:0], evalsha, nil, 0)
@@ -133,17 +133,45 @@ func newCommand(ctx context.Context, args []any) exempt {
 
 var errPanic = errors.New("the client panicked")
 
-// process runs a command and waits for its reply. If the client panics, as in a tracing hook, process
-// returns an error: a command with the decisions of many callers runs on a goroutine of the
-// store, where a panic would end the process.
+// process runs a command and waits for its reply.
 func (s *Store) process(ctx context.Context, cmd exempt) (err error) {
-	defer func() {
-		if value := recover(); value != nil {
-			err = fmt.Errorf("%w: %v", errPanic, value)
-			s.panics.log(s, "redis: the client panicked", "panic", fmt.Sprint(value), "stack", string(debug.Stack()))
-		}
-	}()
+	defer s.recovered(&err)
 	return s.client.Process(ctx, cmd)
+}
+
+// recovered is deferred by what calls the client, which may panic, as in a tracing hook. It makes an
+// error of the panic, because a panic on a goroutine of the store would end the process.
+func (s *Store) recovered(err *error) {
+	if value := recover(); value != nil {
+		*err = fmt.Errorf("%w: %v", errPanic, value)
+		s.panics.log(s, "redis: the client panicked", "panic", fmt.Sprint(value), "stack", string(debug.Stack()))
+	}
+}
+
+// bounded runs f and returns by the store's deadline, or when ctx ends. A client may ignore both: f
+// then goes on.
+func bounded[T any](ctx context.Context, s *Store, f func(context.Context) (T, error)) (value T, err error) {
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		own, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.options.timeout)
+		defer cancel()
+		var r result
+		defer func() { done <- r }()
+		defer s.recovered(&r.err)
+		r.value, r.err = f(own)
+	}()
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-ctx.Done():
+		return value, context.Cause(ctx)
+	case <-time.After(s.options.timeout):
+		return value, context.DeadlineExceeded
+	}
 }
 
 // MarshalBinary implements encoding.BinaryMarshaler: it returns the script's input, with the
@@ -152,7 +180,6 @@ func (x *exchange) MarshalBinary() ([]byte, error) {
 	if x.unwritable {
 		return nil, errUnwritable
 	}
-	now := time.Now()
 	le := binary.LittleEndian
 	b := le.AppendUint64(x.input[:0], x.nonce)
 	b = le.AppendUint32(b, x.store.options.slackMillis)
@@ -161,7 +188,7 @@ func (x *exchange) MarshalBinary() ([]byte, error) {
 	for _, c := range x.calls {
 		first := keys
 		keys += len(c.items)
-		if !c.send(now) {
+		if !c.markSent() {
 			continue
 		}
 		decisions++
@@ -200,8 +227,8 @@ const inputDecisions, callHead = 12, 21
 // String is what tracing hooks print.
 func (x *exchange) String() string { return "decisions" }
 
-// dropConnection is called when a reply was not that of its command: all later
-// replies on the same connection would be shifted too. It relies on two habits
+// dropConnection closes the connection that the last reply came from. If that was the reply to
+// another command, all later replies on the connection would be, too. It relies on two habits
 // of a client: it closes a connection on which writing fails, and it uses first
 // the connection that was returned last.
 func (x *exchange) dropConnection(ctx context.Context) {
@@ -229,7 +256,7 @@ func (x *exchange) settle(ctx context.Context, cmd exempt, err error, attempt in
 			x.store.layout.Store(oneSlot)
 		}
 		for _, c := range x.calls {
-			c.ranNot()
+			c.markUnsent()
 			x.store.alone.Go(c)
 		}
 		x.calls = nil
@@ -241,12 +268,12 @@ func (x *exchange) settle(ctx context.Context, cmd exempt, err error, attempt in
 			c.err = err
 		}
 		if c.err == nil {
-			c.finish()
+			c.done <- struct{}{}
 			continue
 		}
 		again := ranNot(c.err)
 		if again {
-			c.ranNot()
+			c.markUnsent()
 			demoted = demoted || err == nil && redis.HasErrorPrefix(c.err, "READONLY")
 			if pause == 0 {
 				pause = time.Duration(1<<attempt) * time.Millisecond
@@ -257,14 +284,13 @@ func (x *exchange) settle(ctx context.Context, cmd exempt, err error, attempt in
 		if again && attempt <= mostRepeats && !c.gone() && time.Until(c.end) >= pause {
 			left = append(left, c)
 		} else {
-			c.finish() // its error tells more than a timeout
+			c.done <- struct{}{} // its error tells more than a timeout
 		}
 	}
 	x.calls = left
 	if demoted {
-		// The server has become a replica. Behind an address of the primary, a new
-		// connection finds the new one. A client that gets this error itself closes the
-		// connection, too.
+		// The server has become a replica. If the address is that of any primary, a new connection
+		// finds the new one. A client closes the connection itself if the whole command fails so.
 		x.dropConnection(ctx)
 	}
 	if len(left) == 0 {

@@ -73,20 +73,14 @@ func (s *Store) takeGroups(op operation, groups [][]item) (bool, error) {
 	return true, nil
 }
 
-// giveBack refunds the groups in the background, with a deadline of its own for each: the operation
-// may have used up its time, or its server may not answer.
+// giveBack refunds the groups in the background, with deadlines of their own: the operation may have
+// used up its time, or its server may not answer.
 func (s *Store) giveBack(ctx context.Context, groups [][]item) {
-	var refunds []*call
-	for _, g := range groups { // the items are the caller's
-		refunds = append(refunds, s.newCall(s.begin(ctx), verbRefund, g))
+	for _, g := range groups {
+		c := s.newCall(s.begin(ctx), verbRefund, g) // here, because the items are the caller's
+		c.line.Go(c)
+		go func() { _, _ = c.wait() }()
 	}
-	go func() {
-		for _, c := range refunds {
-			c.end = s.begin(ctx).end
-			c.line.Go(c)
-			_, _ = c.wait()
-		}
-	}()
 }
 
 // slotOf returns the hash slot of a key (Redis Cluster specification, "Key

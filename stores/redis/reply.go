@@ -28,20 +28,19 @@ const (
 
 // answerSize is how many bytes of the reply a limit takes.
 func answerSize(m *meter.Meter) int {
-	switch m.Algorithm {
-	case meter.Lockout:
-		return 22
-	case meter.Calendar:
-		return 38
-	default:
+	switch {
+	case m.Grows():
 		return 32
+	case m.Algorithm == meter.Lockout:
+		return 22
+	default:
+		return 15
 	}
 }
 
 var errShape = errors.New("this is not the reply of the script to this command")
 
-// damaged is the error of a reply to the right command with numbers that no
-// readable value leads to.
+// damaged is the error of a reply to the right command with numbers that are impossible.
 func damaged(err error) error {
 	return &Error{Unknown: true, Err: fmt.Errorf("%w: %w", core.ErrDamaged, err)}
 }
@@ -103,8 +102,8 @@ func (r reply) fill(verb byte, items []item) error {
 	return nil
 }
 
-// result reads the answer of a limit, and works out its result for a cost, which is known
-// to be allowed or has to be decided on. It returns the time of the state.
+// result reads the answer of a limit and computes its result for a cost. If allowed is false, it
+// decides whether the limit allows the cost. It returns the time of the state.
 func (c *cursor) result(m *meter.Meter, now, cost int64, allowed bool, result *core.Result) (at int64, err error) {
 	if m.Grows() {
 		left, reset, more, retry := c.count(), c.number(7), c.number(7), c.number(7)
@@ -121,9 +120,6 @@ func (c *cursor) result(m *meter.Meter, now, cost int64, allowed bool, result *c
 			}
 		}
 		return at, nil
-	}
-	if m.Algorithm != meter.Lockout {
-		*c = (*c)[answerSize(m)-15:] // the record's length, expiry and identity
 	}
 	var room [40]byte
 	b := binary.AppendVarint(room[:0], c.number(7))

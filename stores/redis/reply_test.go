@@ -32,7 +32,7 @@ func sentExchange(t testing.TB, nonce uint64, limits ...int) *exchange {
 	x := &exchange{store: s}
 	for _, n := range limits {
 		c := s.newCall(operation{t.Context(), time.Now().Add(time.Hour)}, verbTake, oneItem(t, n))
-		c.send(time.Now())
+		c.markSent()
 		x.calls = append(x.calls, c)
 	}
 	x.arm(t.Context(), false)
@@ -62,7 +62,7 @@ func appendTimes(b []byte, times ...int64) []byte {
 
 // cellReply is as itemReply, with a state of a time and two numbers.
 func cellReply(at int64, numbers ...uint32) string {
-	b := appendTimes(make([]byte, 8+17), at) // after a block, and the head of a record
+	b := appendTimes(make([]byte, 8), at) // after a block
 	for _, n := range numbers {
 		b = binary.LittleEndian.AppendUint32(b, n)
 	}

@@ -35,47 +35,27 @@ func (s *Store) Scan(ctx context.Context, limiter string, rules []core.StoreRule
 	if err := s.ready(); err != nil {
 		return err
 	}
-	return s.scan(ctx, newCounters(s, limiter, rules), func(ctx context.Context, list *itemList) error {
-		for _, group := range s.group(list) {
-			if _, err := s.ask(s.begin(ctx), verbPeek, group); err != nil {
-				return err
-			}
-		}
-		for _, it := range list.items {
-			if err := each(Stored{it.rule.name, it.name, it.of.Results}); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	return s.scan(ctx, newCounters(s, limiter, rules), verbPeek, each)
 }
 
-// forget deletes the items.
-func (s *Store) forget(ctx context.Context, list *itemList) error {
-	for _, group := range s.group(list) {
-		if _, err := s.ask(s.begin(ctx), verbReset, group); err != nil {
-			return fmt.Errorf("redis: forgetting all keys: %w", err)
-		}
-	}
-	return nil
-}
-
-// scan calls some for all stored items of counters, some of them at a time.
-func (s *Store) scan(ctx context.Context, b *counters, some func(context.Context, *itemList) error) error {
-	nodes, err := s.nodes(ctx)
+// scan runs a verb on all stored items of counters, some of them at a time, and calls each for them.
+func (s *Store) scan(ctx context.Context, b *counters, verb byte, each func(Stored) error) error {
+	nodes, err := bounded(ctx, s, s.nodes)
 	if err != nil {
 		return err
 	}
 	prefix := "fg1:" + b.limiter + ":" // has no character with a meaning in a pattern
 	for _, node := range nodes {
 		for cursor, more := uint64(0), true; more; more = cursor != 0 {
-			step, cancel := context.WithTimeout(ctx, s.options.timeout)
-			var names []string
-			names, cursor, err = node.Scan(step, cursor, prefix+"*", scanCount).Result()
-			cancel()
+			page, err := bounded(ctx, s, func(ctx context.Context) (*redis.ScanCmd, error) {
+				cmd := node.Scan(ctx, cursor, prefix+"*", scanCount)
+				return cmd, cmd.Err()
+			})
 			if err != nil {
 				return fmt.Errorf("redis: scanning: %w", err)
 			}
+			var names []string
+			names, cursor = page.Val()
 			list := new(itemList)
 			for _, name := range names {
 				ruleName, _, _ := strings.Cut(name[len(prefix):], ":")
@@ -86,8 +66,15 @@ func (s *Store) scan(ctx context.Context, b *counters, some func(context.Context
 					}
 				}
 			}
-			if err := some(ctx, list); err != nil {
-				return err
+			for _, group := range s.group(list) {
+				if _, err := s.ask(s.begin(ctx), verb, group); err != nil {
+					return err
+				}
+				for _, it := range group {
+					if err := each(Stored{it.rule.name, it.name, it.of.Results}); err != nil {
+						return err
+					}
+				}
 			}
 		}
 	}

@@ -92,7 +92,7 @@ var (
 	eval    any = "eval"
 )
 
-// The script's verbs: see script/main.lua.
+// The script's verbs: see script/main.lua. Those up to verbGrant have results.
 const (
 	verbTake byte = iota
 	verbPeek
@@ -114,8 +114,8 @@ const (
 	textNumbers   = 22
 )
 
-// encodeLimits writes a rule's limits as the script reads them. deny means that a value that cannot be
-// read denies its key, for the shortest window.
+// encodeLimits writes a rule's limits as the script reads them. If deny is true, a value that cannot be
+// read denies its key for the shortest window.
 func encodeLimits(rule []core.Limit, deny bool) string {
 	le := binary.LittleEndian
 	var shortest int64
@@ -149,8 +149,8 @@ func appendUint48(b []byte, n int64) []byte {
 	return binary.LittleEndian.AppendUint64(b, uint64(n))[:len(b)+6]
 }
 
-// limitsFor returns the limits as the script reads them for an item: with its quotas, and with the
-// windows of calendars. Without a clock of the application, the process's is near enough to the server's.
+// limitsFor returns the limits of an item as the script reads them, with the item's quotas and the
+// windows of calendars. The clock of the process, if the application has none, is near enough to the server's.
 func (r *counterRule) limitsFor(it *core.Item, clock func() time.Time) any {
 	limits := r.limits
 	if r.calendars != nil {
@@ -184,10 +184,10 @@ func (r *counterRule) meterOf(it *core.Item, limit int) (m *meter.Meter, unlimit
 	return m.For(it.Quotas[limit], new(meter.Meter)), it.Quotas[limit] == core.Unlimited
 }
 
-// calendar is a limit whose windows are those of a calendar: which one of a rule it is. A server
-// knows no time zones, so that the script is told the windows.
+// calendar is a limit with calendar windows. The server knows no time zones, so the script gets the
+// windows with each call.
 type calendar struct {
-	limit  int
+	limit  int // its place in the rule
 	zone   *time.Location
 	length int64
 }

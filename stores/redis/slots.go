@@ -22,8 +22,8 @@ var slotsScript = redis.NewScript(slotsText)
 
 var _ inflight.Store = (*Store)(nil)
 
-// AcquireSlot implements [inflight.Store]. The slots of a limiter are in one hash slot of a
-// cluster, under the keys fgs1:{limiter}: and a hash of the slot's key.
+// AcquireSlot implements [inflight.Store]. The keys are fgs1:{limiter}: and a hash of the slot's
+// key, so all slots of a limiter are in one hash slot of a cluster.
 func (s *Store) AcquireSlot(ctx context.Context, limiter string, slot inflight.Slot, most int64, lease time.Duration) (held int64, ok bool, err error) {
 	reply, err := s.slotsCommand(ctx, "acquire", limiter, []inflight.Slot{slot}, lease, most)
 	if err != nil {
@@ -49,8 +49,7 @@ func (s *Store) ReleaseSlots(ctx context.Context, limiter string, slots []inflig
 	return err
 }
 
-// slotsCommand runs the script on the keys of some slots. It returns by the store's deadline,
-// or when ctx ends, whatever the client does. The command may still run then.
+// slotsCommand runs the script on the keys of some slots.
 func (s *Store) slotsCommand(ctx context.Context, verb, limiter string, slots []inflight.Slot, lease time.Duration, most int64) (string, error) {
 	if err := s.ready(); err != nil {
 		return "", err
@@ -64,37 +63,21 @@ func (s *Store) slotsCommand(ctx context.Context, verb, limiter string, slots []
 	for _, slot := range slots {
 		args = append(args, strconv.FormatUint(slot.ID, 36))
 	}
-	type result struct {
-		reply string
-		err   error
-	}
-	done := make(chan result, 1)
-	go func() {
-		own, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.options.timeout)
-		defer cancel()
-		reply, err := s.evalSlots(own, args)
-		done <- result{reply, err}
-	}()
-	select {
-	case r := <-done:
-		return r.reply, r.err
-	case <-ctx.Done():
-		return "", &Error{Unknown: true, Err: context.Cause(ctx)}
-	case <-time.After(s.options.timeout):
-		return "", &Error{Unknown: true, Err: context.DeadlineExceeded}
-	}
-}
-
-func (s *Store) evalSlots(ctx context.Context, args []any) (string, error) {
-	cmd := newCommand(ctx, args)
-	err := s.process(ctx, cmd)
-	if redis.HasErrorPrefix(err, "NOSCRIPT") {
-		args[argCommand], args[argScript] = eval, slotsText
-		cmd = newCommand(ctx, args)
-		err = s.process(ctx, cmd)
-	}
+	reply, err := bounded(ctx, s, func(ctx context.Context) (string, error) {
+		cmd := newCommand(ctx, args)
+		err := s.client.Process(ctx, cmd)
+		if redis.HasErrorPrefix(err, "NOSCRIPT") {
+			args[argCommand], args[argScript] = eval, slotsText
+			cmd = newCommand(ctx, args)
+			err = s.client.Process(ctx, cmd)
+		}
+		if err != nil {
+			return "", err
+		}
+		return cmd.Text()
+	})
 	if err != nil {
 		return "", classify(err, true)
 	}
-	return cmd.Text()
+	return reply, nil
 }

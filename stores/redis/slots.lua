@@ -1,6 +1,5 @@
--- The slots of package inflight. A key of a limiter is a sorted set: a member for each slot
--- that is held, scored with the time in milliseconds at which it ends, by the server's clock.
---
+-- The slots of package inflight. The value of a key is a sorted set: a member for each slot that is
+-- held, whose score is the time in milliseconds at which it ends, by the server's clock.
 -- ARGV: the verb, the lease in milliseconds, for acquire the most slots, and a slot for each of KEYS.
 local verb, lease = ARGV[1], tonumber(ARGV[2])
 local time = redis.call('TIME')

@@ -58,9 +58,9 @@ const (
 // github.com/floodgate-go/floodgate/stores/resilient around the store.
 //
 // Open, which core.New calls, returns the errors of New's arguments, so that New can be
-// used in a composite literal. It also returns an error for the name of a
-// limiter for which another Store of this process counts on the same server, or
-// with the same client of a cluster, a ring or Sentinels: see [AnotherInstance].
+// used in a composite literal. It also returns an error if another Store of this process counts
+// for a limiter of the same name at the same address, or with the same client of a cluster, a ring or
+// Sentinels: see [AnotherInstance].
 func New(client redis.UniversalClient, opts ...Option) *Store {
 	s := &Store{
 		client:  client,
@@ -99,8 +99,8 @@ func New(client redis.UniversalClient, opts ...Option) *Store {
 	return s
 }
 
-// keepsDeadlines reports whether a client ends each command by the deadline of its context. What a
-// client calls for each command, or while it makes a connection, may keep to no deadline.
+// keepsDeadlines reports whether a client ends each command by the deadline of its context. The
+// application's functions that a client calls may ignore deadlines.
 func keepsDeadlines(o *redis.Options) bool {
 	return o.ContextTimeoutEnabled && o.ReadTimeout >= 0 && o.WriteTimeout >= 0 && o.Addr != failoverAddr && o.Limiter == nil && o.OnConnect == nil &&
 		o.CredentialsProvider == nil && o.CredentialsProviderContext == nil && o.StreamingCredentialsProvider == nil
@@ -139,8 +139,8 @@ func (d direct) Open(limiter string, rules []core.StoreRule) (core.Counters, err
 	return newCounters(d.Store, limiter, rules), nil
 }
 
-// Ping checks that the server runs scripts, with the rights and the deadline of any other
-// operation. A program may call it at its start; nothing else does.
+// Ping checks that the server runs the store's script within the Timeout. A program may call it at
+// its start; nothing else does.
 func (s *Store) Ping(ctx context.Context) error {
 	if err := s.ready(); err != nil {
 		return err
@@ -171,11 +171,11 @@ type options struct {
 // the server or more: a new connection and the script must be ready in time.
 func Timeout(d time.Duration) Option { return func(o *options) { o.timeout = d } }
 
-// Clock makes the application's clock decide, instead of that of the Redis server. The clocks of
-// all processes that share the counters may then differ by less than the shortest window:
-// docs/concepts/algorithms.md says what is guaranteed. If they differ by a window or more, limits
-// do not hold. Clock is for servers whose clock cannot be trusted, and for tests. States are then
-// kept a minute longer than needed, because a clock may be late.
+// Clock makes the application's clock decide, instead of that of the Redis server. It is for servers
+// whose clock cannot be trusted, and for tests. The clocks of all processes that share the counters
+// must then differ by less than the shortest window, or limits do not hold:
+// docs/concepts/algorithms.md says what is guaranteed. States are kept a minute longer than needed,
+// because a clock may be late.
 func Clock(now func() time.Time) Option {
 	return func(o *options) { o.clock, o.slackMillis = now, 60_000 }
 }
@@ -190,18 +190,16 @@ func WithoutDenialCache() Option { return func(o *options) { o.askAlways = true 
 // clocks that differ by a window or more, each once a minute at most: slog.Default() by default.
 func Log(log *slog.Logger) Option { return func(o *options) { o.log = log } }
 
-// AnotherInstance lets the store count for limiters of the same names as
-// another Store of this process on the same server. Without this option, Open
-// returns an error for such a limiter, because two limiters that share their
-// counters by accident deny each other's clients. It is for programs that are
-// several instances at once, such as tests, benchmarks and tools that look into
-// another program's counters.
+// AnotherInstance lets the store count for limiters of the same names as another Store of this
+// process. Without this option, Open returns an error, because two limiters that share their
+// counters by accident deny each other's clients. It is for tests, benchmarks and tools that look
+// into another program's counters.
 func AnotherInstance() Option { return func(o *options) { o.apart = true } }
 
-// ShardedByKey makes the store send each key in a command of its own, as it does
-// for a [redis.Ring]. It is for a proxy before several servers that sends a command
-// to the server of its first key, such as Envoy: the store cannot know that other
-// keys of the command belong to other servers.
+// ShardedByKey makes the store send each key in a command of its own, as it does for a [redis.Ring].
+// It is for a proxy before several servers that sends a command to the server of its first key, such
+// as Envoy. For the slots of package inflight, the proxy must choose by the part of a key in braces
+// only (Envoy: enable_hashtagging).
 func ShardedByKey() Option { return func(o *options) { o.shardedByKey = true } }
 
 // ready returns the errors of New's arguments, or that the store has been closed.

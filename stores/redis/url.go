@@ -43,10 +43,10 @@ func NewClient(text string) (redis.UniversalClient, error) {
 var errUnreadable = errors.New("cannot be read: want a URL such as redis://user:password@127.0.0.1:6379/0, " +
 	"and in user, password and parameters %2F for /, %23 for #, %3F for ?, %25 for % and %40 for @")
 
-// dials is how often a client dials for one command: five times, as by default, take 400 ms.
+// dials is how often a client dials for one command. The default, five times, takes 400 ms.
 const dials = 1
 
-// clientOf makes the client. Its errors may quote all of the URL but user and password.
+// clientOf makes the client. Its errors never quote the user or the password.
 func clientOf(text string) (redis.UniversalClient, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Fragment != "" || strings.Count(text, "@") > 1 || u.User == nil && strings.Contains(text, "@") {

@@ -1,27 +1,26 @@
 -- Bucketed window. Bucket k holds the hits of [k × precision, (k + 1) × precision). With
 -- full = window / precision and k = floor(now / precision),
 --   allowed ⇔ hits of the buckets k − full … k, + cost ≤ quota
--- State, in the table m: t the last bucket's k, a the hits of all, n how many buckets,
--- then their counts, oldest first, from position from of the string src on.
+-- State, in the table m: t the last bucket's k, a the hits of all, n the number of buckets, then
+-- their counts, oldest first, from position from of the string src on.
 local function bucket(m, i) return (unpack('<I4', m.src, m.from + 4 * (i - 1))) end
 local function buckets(m, i, j) return sub(m.src, m.from + 4 * (i - 1), m.from + 4 * j - 1) end
--- add adds hits to a bucket, or takes off as many as it has.
+-- add adds hits to a bucket; fewer than 0 are taken off, as far as it has them.
 local function add(m, i, hits)
   hits = max(hits, -bucket(m, i))
   m.src, m.from = buckets(m, 1, i - 1) .. pack('<I4', bucket(m, i) + hits) .. buckets(m, i + 1, m.n), 1
   m.a = m.a + hits
   return hits
 end
--- trim drops the oldest buckets that no longer count or hold nothing. A last bucket that is
--- ahead of now is the one that runs.
+-- trim drops the oldest buckets that have expired or are empty. The running bucket is that of now,
+-- or the last one if that is ahead.
 local function trim(m, now)
-  local old = max(m.t, floor(now / m.precision)) - m.window / m.precision - (m.t - m.n + 1) -- so many do not count
+  local old = max(m.t, floor(now / m.precision)) - m.window / m.precision - (m.t - m.n + 1) -- so many have expired
   while m.n > 0 and (old > 0 or bucket(m, 1) == 0) do
     m.a, m.n, m.from, old = m.a - bucket(m, 1), m.n - 1, m.from + 4, old - 1
   end
 end
--- wait returns how long until the first buckets that have more hits than are too many, or all
--- buckets with hits, count no more.
+-- wait returns how long until the excess hits have expired, or all hits if they are fewer.
 local function wait(m, now, excess)
   local i = 0
   while excess > 0 and i < m.n do
@@ -41,7 +40,6 @@ if good then
   local sum = 0
   for p = state + 13, good and next - 4 or 0, 4 do sum = sum + unpack('<I4', v, p) end
   good = good and sum == m.a
-  -- If the last is moved back, the buckets keep their distances.
   if m.t * precision - now >= window then m.t, moved = floor(now / precision), true end
   if good then trim(m, now) end
 end

@@ -1,10 +1,9 @@
 -- Calendar window. In the day, week or month of a time zone, which begins at t,
 --   allowed ⇔ a + cost ≤ quota
--- The script knows no time zones: the caller says when the window of its own time, the one
--- before and the one after begin and end.
+-- The script knows no time zones: the caller sends the window of its own time, the one before and
+-- the one after.
 -- State: t the window's start, nil if there is none, a its hits, b its length in seconds.
 --[none]
-a, b = 0, 0
 local before, this, after -- seconds
 x, before, this, after = unpack('<i8I4I4I4', rule, limit + NUMBERS)
 y = x + before * 1000000
@@ -34,5 +33,3 @@ if t then
   expiry = t + b * 1000000
   record = pack('<I3i7I7I6i7I4I4', 35, expiry, identity, precision, t, a, b)
 end
---[answer]
-answer = record or string.rep('\0', 38)

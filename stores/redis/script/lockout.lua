@@ -1,10 +1,7 @@
--- Lockout: a fixed window that ends with a wait when its quota has been used up. Each
--- wait is longer than the one before:
+-- Lockout: a fixed window that ends with a wait when its quota has been used up:
 --   wait after n others = min(first × factor^n, longest)
--- State, in the table m: t the window's start and a its hits, 0 if there is none; b the strikes,
--- the waits not forgotten when the last one began, that one included; u the end
--- of that wait, from which strikes decay.
--- wait_after returns how long the wait after n others is.
+-- State, in the table m: t the window's start and a its hits, both 0 if there is none; u the end of
+-- the last wait; b the strikes, which are that wait and those not forgotten when it began.
 local function wait_after(m, n)
   local d = m.first
   for _ = 1, m.factor > 1 and n or 0 do
@@ -13,6 +10,7 @@ local function wait_after(m, n)
   end
   return min(d, m.longest)
 end
+-- strikes returns how many strikes are not forgotten: one is after each decay from the last wait's end on.
 local function strikes(m, at) return at <= m.u and m.b or m.b - min(m.b, floor((at - m.u) / m.decay)) end
 -- A wait is under way unless a window has begun since.
 local function locked(m, now) return max(now, m.t) < m.u end
@@ -51,8 +49,8 @@ end
 if m.a > 0 and at >= m.t and at < m.t + window then
   m.a = max(0, m.a - cost)
   if locked(m, now) and m.a < quota then -- the wait ends, and its strike is taken back
-    m.b, m.u = max(0, m.b - 1), 0
-    if m.b > 0 then m.u = m.t end
+    m.b = max(0, m.b - 1)
+    m.u = m.b > 0 and m.t or 0
   end
 end
 --[dump]

@@ -1,26 +1,22 @@
--- Makes decisions on hits and counts the hits. The decisions of a call are made in order and
--- independently: none fails, or charges anything, because of another. Each is one step for all
--- limits of all its keys.
+-- Makes the decisions of a call, in order. Each decision is one step for all limits of all its
+-- keys. None fails, or charges anything, because of another.
 --
--- The script is this file with the steps of the algorithms that the rules of a call use. The line
--- of a step, such as charge in brackets, becomes what their files have below the same line:
+-- The script is this file with the steps of the algorithms that the rules of a call use: the line of
+-- a step, such as charge in brackets, becomes an if over the algorithms, with the code below the same
+-- line of their files.
 --
---   if algorithm == the first then … elseif algorithm == the second then … end
+-- Package internal/meter has the same arithmetic, and names the sources of the formulas. The state
+-- of a limit is in variables here, because making a table takes as long as reading a key.
 --
--- Package internal/meter has the same arithmetic, and names the sources of the formulas. Here a
--- limit and its state are in variables, and there are hardly any functions: to make a table takes
--- as long as to read a key.
---
--- KEYS   the names of the values, one for each item of each decision: an item is one key of one
---        rule, with the limits of that rule
+-- KEYS   the names of the values, one for each item of each decision: an item is a key of a rule
 -- ARGV   1  eight bytes that begin the reply (8), the milliseconds that a value is kept longer than
 --           needed (4), the number of decisions (4), and for each decision
 --             its verb (1), the number of bytes of its items (4), how many of KEYS come before
---             its own (4), the number of items (4), and the time in microseconds (8; 0: the server's)
+--             its own (4), the number of items (4), and the time in microseconds (8; -2^63: the server's)
 --           and for each of its items
---             the place of the rule's limits in ARGV (4), and the cost (8); for BLOCK how long it
---             denies the key; for GRANT how many hits; for REFUND then the time of the charge (8), and
---             for each limit the time until all was free again, as that take returned it (8)
+--             the place of the rule's limits in ARGV (4), and the cost (8); for BLOCK the length of
+--             the block; for GRANT the number of hits; for REFUND then the time of the charge (8), and
+--             for each limit the ResetAfter that the charge returned (8)
 --        2… a rule: for how long a value that cannot be read denies its key (6), and for each
 --           limit LIMIT: its kind (the algorithm's number × 2, + 1 if its windows are aligned to
 --           the epoch), window, precision (of a calendar a hash of the zone), quota, capacity
@@ -29,10 +25,10 @@
 -- Reply  a string: the eight bytes, and for each decision one byte
 --          2  it failed: the length of the error's text (4) and the text
 --          0  it was made, or more: 1 if a stored value could not be read, 4 if a limit denies
---             the cost, 8 if a stored time was a window or more ahead. For TAKE to GRANT there
---             follow the time of the decision (8), and for each item until when its key is
---             blocked (8; 0 for not), and of each limit its record after the decision, zeros if
---             there is none, or what follows from it: see the step answer
+--             the cost, 8 if a stored time was a window or more ahead. TAKE to GRANT then have
+--             the time of the decision (8), and for each item the end of its key's block (8; 0:
+--             none), and for each limit its state after the decision, zeros if there is none, or
+--             what the step answer makes of it
 --
 -- The caller's clock may be behind the one that has written a state. A stored time less than one
 -- window ahead is believed: the decision is made at the stored time, and waits are counted from
@@ -41,12 +37,11 @@
 -- Times and counts are whole numbers below 2^53, which Lua keeps exactly; muldiv multiplies in
 -- parts. Integers in strings are little-endian.
 --
--- A value is a version byte and records: its length (3 bytes, of what follows), its expiry (7, from
--- when it means the same as none), a kind (1) and, of a limit, its window (6), the precision of a
+-- A value is a version byte and records: the length of what follows (3), the expiry (7), from which
+-- the record means the same as none, a kind (1) and, of a limit, its window (6), the precision of a
 -- bucketed window or the hash of a calendar's zone (6), and the state. Kind to precision are the
--- identity by which a limit finds its state. Records of others are kept until they expire: another
--- program, or another version of this one, counts under the same name. A later format has other
--- names.
+-- identity by which a limit finds its state. Records of others are kept until they expire: programs
+-- with other limits count under the same name. A later format has other names.
 local pack, unpack, pcall_redis = struct.pack, struct.unpack, redis.pcall
 local floor, ceil, max, min, sub = math.floor, math.ceil, math.max, math.min, string.sub
 local FIRST, LIMIT, LIMIT_SIZE, NUMBERS = 7, '<I7I6I4I4I1', 46, 22
@@ -55,32 +50,28 @@ local MOST = 2147483647 -- the largest quota, and so the largest count
 local VERSION = '\2'
 local BLOCKED = 126 -- kind of a record that denies its key until it expires
 local MOST_BYTES = 4194304 -- a longer value is somebody else's, and is not read
--- What begins the error of a decision that has been made in part.
-local SOME_WRITTEN = 'FLOODGATE some of several keys have been written: '
-local NONE = string.rep('\0', 32) -- the answer of a limit without a state
-local FREE = '\0\0\0\0\0\0\0\0' -- that of a key that is not blocked
+local SOME_WRITTEN = 'FLOODGATE some of several keys have been written: ' -- and others have not
+local NONE = string.rep('\0', 15) -- the answer of a limit without a state
 --[functions]
 
-local input = ARGV[1]
+local input, from = ARGV[1], 17 -- from: the place of a decision
 local slack, decisions = unpack('<I4I4', input, 9)
 local parts, said = { sub(input, 1, 8), nil, nil, nil }, 1 -- of the reply, and how many
 local time = redis.call('TIME')
 -- Of each item of a decision: its value as read, '' for none, false if it cannot be read; as
 -- it is to be written, false if it is not; its lifetime; and whether records of others are in it.
 local work = { nil, nil, nil, nil }
-local from = 17 -- the place of a decision in input
 
 for _ = 1, decisions do
   local verb, bytes, first, size, now, items = unpack('<I1I4I4I4i8', input, from)
   from = items + bytes
-  if now == 0 then now = time[1] * 1000000 + time[2] end
+  if now == -9223372036854775808 then now = time[1] * 1000000 + time[2] end
 
-  -- Decide, and work out what is to be written. A take charges each limit at once, as most
-  -- are allowed. What turns out on the way begins the decision again: that a limit denies
-  -- after another has been charged, or that a value cannot be read.
+  -- Decide, and work out what to write. A take charges each limit at once, because most takes are
+  -- allowed. The decision begins again if a limit denies after another has been charged, or if a
+  -- value cannot be read or has records of others.
   for w = 1, 4 * size, 4 do work[w], work[w + 3] = nil, nil end
-  local again = false -- or why
-  local part, err, charged, denied, unreadable, ahead
+  local again, part, err, charged, denied, unreadable, ahead -- again: why
   repeat
     local charges = (verb == TAKE or verb == CHARGE) and again ~= 'denied'
     part, again, charged, denied, unreadable, ahead = said + 1, false, false, 0, 0, 0
@@ -92,8 +83,6 @@ for _ = 1, decisions do
       place, cost, p = unpack('<I4i8', input, p)
       if verb == REFUND then at, p = unpack('<i8', input, p) end
       local rule, v = ARGV[place], work[w]
-
-      -- Read the value.
       if v == nil then
         v = pcall_redis('GETRANGE', key, '0', MOST_BYTES)
         if type(v) == 'table' and not string.find(v.err, 'WRONGTYPE', 1, true) then
@@ -112,18 +101,17 @@ for _ = 1, decisions do
         -- Put the rule's states in the order of its limits, and keep the records of others.
         local own, pos = {}, 2
         while pos <= #v do
-          local after = pos + 10 <= #v and pos + 3 + unpack('<I3', v, pos) or 0
-          readable = after >= pos + 11 and after <= #v + 1
+          local length, expiry, kind = 0
+          if pos + 10 <= #v then length, expiry, kind = unpack('<I3i7I1', v, pos) end
+          local after = pos + 3 + length
+          readable = length >= 8 and after <= #v + 1 and (kind ~= BLOCKED or length == 14)
           if not readable then break end
-          local length, expiry, kind = unpack('<I3i7I1', v, pos)
           local record, mine = sub(v, pos, after - 1), kind == BLOCKED
           local id = (floor(kind / 2) == 2 or floor(kind / 2) == 6) and 12 or 6
           for limit = FIRST, #rule, LIMIT_SIZE do
             if sub(record, 11, 11 + id) == sub(rule, limit, limit + id) then own[limit], mine = record, true end
           end
           if kind == BLOCKED then
-            readable = length == 14
-            if not readable then break end
             -- Further ahead, it is the time of a clock that has been set back.
             if expiry > max(now, blocked) and expiry - now < 2 * unpack('<I6', v, pos + 11) then
               blocked, block = expiry, record
@@ -136,32 +124,32 @@ for _ = 1, decisions do
         v = VERSION
         for limit = FIRST, #rule, LIMIT_SIZE do v = v .. (own[limit] or '') end
       end
+      local lasts = 0 -- how long a block is that begins now
       if not readable then
         -- It counts as none, or denies its key.
-        local denies = unpack('<I6', rule)
-        v, unreadable, changed = '', 1, denies > 0 and cost > 0 and verb <= CHARGE
+        lasts = unpack('<I6', rule)
+        v, unreadable, changed = '', 1, lasts > 0 and cost > 0 and verb <= CHARGE
         blocked, block, others, last = 0, '', '', 0
-        if denies > 0 then blocked, block = now + denies, pack('<I3i7I1I6', 14, now + denies, BLOCKED, denies) end
       end
+      if verb == BLOCK then
+        lasts, changed, blocked, block = cost, cost > 0 or stored, 0, ''
+      end
+      if lasts > 0 then blocked, block = now + lasts, pack('<I3i7I1I6', 14, now + lasts, BLOCKED, lasts) end
       if blocked > 0 and cost > 0 and verb < CHARGE then
         denied, again, charges = 4, charged and 'denied', false
         if again then break end
       end
-      if verb == BLOCK then
-        changed, blocked, block = cost > 0 or stored, 0, ''
-        if cost > 0 then blocked, block = now + cost, pack('<I3i7I1I6', 14, now + cost, BLOCKED, cost) end
-      end
 
       part = part + 1
-      parts[part] = blocked > 0 and pack('<i8', blocked) or FREE
-      if verb > GRANT then parts[part] = '' end
+      parts[part] = verb <= GRANT and pack('<i8', blocked) or ''
       local value, next = VERSION, 2
       for limit = FIRST, #rule, LIMIT_SIZE do
         local identity, precision, quota, capacity, unlimited = unpack(LIMIT, rule, limit)
         local kind = identity % 256
         local window, aligned = (identity - kind) / 256, kind % 2 == 1
         local algorithm = (aligned and kind - 1 or kind) / 2
-        local t, a, b, q, r, rate, over, m -- the state, in those that the algorithm's file names
+        local start = aligned and now - now % window or now -- of a window that begins now
+        local t, a, b, q, r, rate, over, m = nil, 0, 0 -- the state: the algorithm's file names those it uses
         local x, y -- numbers of the limit, which the algorithm's file explains
         --[none]
 
@@ -201,8 +189,7 @@ for _ = 1, decisions do
           local left
           --[left]
           if quota == 0 or left < cost then
-            denied = 4
-            again, charges = charged and 'denied', false
+            denied, again, charges = 4, charged and 'denied', false
           end
         end
         if again then break end
@@ -214,12 +201,9 @@ for _ = 1, decisions do
 
         local record, expiry
         --[dump]
-        if record then
-          value = value .. record
-          if expiry > last then last = expiry end
-        end
+        if record then value, last = value .. record, max(last, expiry) end
         if verb <= GRANT then
-          local answer = record or NONE
+          local answer = record and sub(record, -15) or NONE
           --[answer]
           part = part + 1
           parts[part] = answer

@@ -10,16 +10,14 @@ local function muldiv(a, b, c)
   -- division, in digits of b so small that two products fit into 2^53.
   local r = a % c
   local q = (a - r) / c * b
-  local base, digit = 128, 268435456
-  if c < 2147483648 then base, digit = 1048576, 1048576 end
-  local quotient, left = 0, 0
+  local quotient, left, digit = 0, 0, 268435456
   while digit >= 1 do
     local d = math.floor(b / digit)
     b = b - d * digit
-    local x = left * base + r * d
+    local x = left * 128 + r * d
     left = x % c
-    quotient = quotient * base + (x - left) / c
-    digit = digit / base
+    quotient = quotient * 128 + (x - left) / c
+    digit = digit / 128
   end
   return q + quotient, left
 end

@@ -1,8 +1,7 @@
 -- Sliding log. It keeps the time of every hit:
 --   allowed ⇔ hits with now − time < window, + cost ≤ quota
--- State, in the table m: n how many, then the times, oldest first, seven bytes each, from
--- position from of the string src on. A hit of cost c is c times in it, so that
--- the i-th oldest hit is found at once.
+-- State, in the table m: n the number of hits, then their times, oldest first, seven bytes each, from
+-- position from of the string src on. A charge of c adds its time c times.
 local function hit(m, i) return (unpack('<i7', m.src, m.from + 7 * (i - 1))) end
 local function hits(m, i, j) return sub(m.src, m.from + 7 * (i - 1), m.from + 7 * j - 1) end
 -- upto returns how many of the hits are not later than t.
@@ -35,12 +34,10 @@ end
 --[left]
 left = quota - m.n
 --[charge]
-local time, n, most = now, m.n, max(quota, m.n)
-if n > 0 then time = max(now, hit(m, n)) end
--- At most the quota is left, or as many as there are if another quota has allowed more. The
--- oldest make room.
+local n, most = m.n, max(quota, m.n) -- another quota may have allowed more hits
+local time = n > 0 and max(now, hit(m, n)) or now
 local added = min(cost, most)
-local dropped = max(0, n + added - most)
+local dropped = max(0, n + added - most) -- the oldest make room
 m.src = hits(m, dropped + 1, n) .. string.rep(pack('<i7', time), added)
 m.n, m.from = n - dropped + added, 1
 --[refund]

@@ -1,16 +1,13 @@
 -- Sliding window. With e = now − t, 0 if t is ahead of now,
 --   allowed ⇔ floor((a × window + b × (window − e)) / window) + cost ≤ quota
--- State: t the window's start, nil if there is none, a its hits, b those of the window
--- before. From its end on, a window is the one before. A charge keeps it so; a denied
--- request must not move windows on.
---[none]
-a, b = 0, 0
+-- State: t the window's start, nil if there is none, a its hits, b those of the window before. A
+-- window that has ended stays until a charge: otherwise a clock that steps back would show it.
 --[load]
 good = bytes == 15
 if good then
   t, a, b = unpack('<i7I4I4', v, state)
   good = a <= MOST and b <= MOST
-  if t - now >= window then t, moved = aligned and now - now % window or now, true end
+  if t - now >= window then t, moved = start, true end
   if now >= t + 2 * window then t, a, b = nil, 0, 0 end
 end
 --[left]
@@ -22,7 +19,7 @@ elseif b > 0 then
 end
 --[charge]
 if not t then
-  t = aligned and now - now % window or now
+  t = start
 elseif now >= t + window then
   t, a, b = t + window, 0, a
 end
@@ -36,9 +33,9 @@ end
 --[grant]
 if t then
   local ended = now >= t + window
-  local start, new, old = t, a, b
-  if ended then start, new, old = t + window, 0, a end
-  local newest, length = min(given, new), min(start + window - now, window)
+  local begun, new, old = t, a, b
+  if ended then begun, new, old = t + window, 0, a end
+  local newest, length = min(given, new), min(begun + window - now, window)
   local share = muldiv(length, old, window)
   if share > 0 and given > newest then
     -- The most hits whose share is no more: floor(((room + 1) × window − 1) / length).

@@ -1,26 +1,25 @@
 -- Token bucket. With TAT the time at which the bucket is full again, and
 -- E = window / quota microseconds for a hit,
 --   allowed ⇔ max(TAT, now) + E × cost − E × burst ≤ now
--- The debt is kept as q whole microseconds and r parts of 1 / rate microsecond:
--- (q, r) with r < rate. The rate is the quota at the last charge, which pays the
--- debt off. So programs with different quotas agree on how many hits are owed.
--- A charge that nobody has allowed may leave a debt above the burst, up to twice the
--- burst: over tells such a debt from one that only a step of the clock explains.
--- State: the time now + q, r with over as its highest bit, and the rate. With a quota of 0,
--- which allows nothing and forgets nothing, it is kept as it is.
--- x and y are the limit's own quota and burst.
+-- The debt is q whole microseconds and r parts of 1 / rate microsecond, r < rate. The rate is the
+-- quota of the last charge, so that programs with different quotas agree on the hits that are owed.
+-- A charge above the quota may leave a debt up to twice the burst: over tells such a debt from one
+-- that only a step of the clock explains.
+-- State: the time now + q, r with over as its highest bit, and the rate. A quota of 0 pays nothing
+-- off. x and y are the limit's own quota and burst.
 local function above(q, r, q2, r2) return q > q2 or q == q2 and r > r2 end
--- paid returns a debt after a payment.
-local function paid(q, r, less_q, less_r, rate)
-  if above(less_q, less_r, q, r) then return 0, 0 end
-  if r < less_r then return q - less_q - 1, r - less_r + rate end
-  return q - less_q, r - less_r
-end
--- burst_at returns the burst with a quota: it changes in proportion to the limit's own.
+-- burst_at returns the burst for a quota: it changes in proportion.
 local function burst_at(quota, x, y)
   if quota == x then return y end
   if y == x or x == 0 or quota == 0 then return quota end
   return min(MOST, max(1, (muldiv(y, quota, x))))
+end
+-- pay returns what is left of a debt after a payment, and whether it is above the burst.
+local function pay(q, r, less_q, less_r, rate, window, x, y)
+  if above(less_q, less_r, q, r) then return 0, 0, false end
+  q, r = q - less_q, r - less_r
+  if r < 0 then q, r = q - 1, r + rate end
+  return q, r, above(q, r, muldiv(window, burst_at(rate, x, y), rate))
 end
 --[none]
 x, y = unpack('<i8i8', rule, limit + NUMBERS)
@@ -74,14 +73,12 @@ local owed = at + reset - now
 if owed > 0 and quota > 0 then
   local less_q, less_r = muldiv(window, cost, rate)
   if above(less_q, less_r, owed, 0) then less_q, less_r = owed, 0 end
-  q, r = paid(q, r, less_q, less_r, rate)
-  over = above(q, r, muldiv(window, burst_at(rate, x, y), rate))
+  q, r, over = pay(q, r, less_q, less_r, rate, window, x, y)
 end
 --[grant]
 if quota > 0 then
   local less_q, less_r = muldiv(window, given, rate)
-  q, r = paid(q, r, less_q, less_r, rate)
-  over = above(q, r, muldiv(window, burst_at(rate, x, y), rate))
+  q, r, over = pay(q, r, less_q, less_r, rate, window, x, y)
 end
 --[dump]
 if q > 0 or r > 0 then
