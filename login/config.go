@@ -92,8 +92,8 @@ type Config struct {
 	// them.
 	Failure func(o core.Outcome) bool
 
-	// SuspiciousAfter is the number of failures in the window of AccountFailures at
-	// which an account becomes suspicious. 0 means half of the quota, rounded up.
+	// SuspiciousAfter is the number of failures in the window of AccountFailures at which an
+	// account becomes suspicious. 0 means half of the quota, or of the burst, rounded up.
 	SuspiciousAfter int64
 	// OnSuspicion is called before the handler, for each attempt of a stranger on a
 	// suspicious account that the limits allow. If it returns a denial, such as a page
@@ -242,7 +242,7 @@ func (c Config) filled() Config {
 	c.AccountFailures = cmp.Or(c.AccountFailures, DefaultAccountFailures)
 	c.DeviceFailures = cmp.Or(c.DeviceFailures, DefaultDeviceFailures)
 	c.TrustedFailures = cmp.Or(c.TrustedFailures, DefaultTrustedFailures)
-	c.SuspiciousAfter = cmp.Or(c.SuspiciousAfter, (c.AccountFailures.Quota+1)/2)
+	c.SuspiciousAfter = cmp.Or(c.SuspiciousAfter, (c.AccountFailures.Capacity()+1)/2)
 	c.CookieName = cmp.Or(c.CookieName, defaultCookieName)
 	c.CookieFor = cmp.Or(c.CookieFor, 90*day)
 	c.KnownFor = cmp.Or(c.KnownFor, 14*day)

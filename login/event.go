@@ -105,8 +105,8 @@ type Suspicion struct {
 	// attempt. While a shared store does not answer, the parts of the quota that other
 	// instances may use count as failures.
 	Failures int64
-	// Limit is the quota of Config.AccountFailures. At this number of failures the
-	// guard denies strangers.
+	// Limit is the quota of Config.AccountFailures, or its burst. At this number of
+	// failures the guard denies strangers.
 	Limit int64
 }
 

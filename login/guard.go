@@ -106,6 +106,9 @@ func (g *Guard) Check(r core.Request) (d core.Decision) {
 		}
 	}()
 	d = g.limiter.Check(a)
+	if d.Reason == core.ReasonSkipped {
+		return d
+	}
 	d.SetNote(a)
 	switch d.Reason {
 	case core.ReasonOverLimit:
@@ -122,8 +125,8 @@ func (g *Guard) Check(r core.Request) (d core.Decision) {
 func (g *Guard) suspect(a *attempt, d *core.Decision) {
 	for s := range d.Limits() {
 		if s.Rule == ruleAccount {
-			a.suspicion.Failures = s.Limit.Quota - s.Remaining - 1 // without this attempt
-			a.suspicion.Limit = s.Limit.Quota
+			a.suspicion.Limit = s.Limit.Capacity()
+			a.suspicion.Failures = a.suspicion.Limit - s.Remaining - 1 // without this attempt
 		}
 	}
 	if a.suspicion.Limit == 0 || a.suspicion.Failures < g.config.SuspiciousAfter {
@@ -170,9 +173,9 @@ func (g *Guard) Settle(r core.Request, d core.Decision, o core.Outcome) {
 	if !ok || !a.settled.CompareAndSwap(false, true) {
 		return
 	}
+	defer g.places.Settle(a, a.place, core.Outcome{}) // also if Success or Failure panics
 	result := g.config.judge(a, o)
 	g.limiter.Settle(r, d, core.Outcome{Status: int(result)})
-	g.places.Settle(a, a.place, core.Outcome{})
 	switch {
 	case result == success:
 		if err := g.memory.remember(a.Context(), a.trust, a.address, a.account); err != nil && !errors.Is(err, resilient.ErrDown) { // which package resilient has logged
