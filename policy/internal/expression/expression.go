@@ -107,7 +107,8 @@ func Compile(text string, from *Sources, kind Kind) (e *Expression, bad *Error) 
 	}()
 	e = &Expression{text: text, sources: from, fields: map[accessed]readers{}}
 	rewriting := &rewriter{expression: e}
-	options := []expr.Option{expr.Env(&scope{}), expr.MaxNodes(maxNodesOf), expr.Patch(rewriting), expr.DisableAllBuiltins()}
+	options := []expr.Option{expr.Env(&scope{}), expr.MaxNodes(maxNodesOf), expr.Patch(rewriting), expr.DisableAllBuiltins(),
+		expr.Operator("+", "sum "), expr.Operator("-", "difference "), expr.Operator("*", "product ")}
 	for _, name := range builtins {
 		options = append(options, expr.EnableBuiltin(name))
 	}

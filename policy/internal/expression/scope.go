@@ -2,6 +2,7 @@ package expression
 
 import (
 	"fmt"
+	"math"
 	"net/netip"
 	"strings"
 
@@ -17,6 +18,11 @@ type scope struct {
 	Plain  func(string) string         `expr:"plain "`
 	Named  func(string, string) string `expr:"named "`
 	Inside func(int) bool              `expr:"inside "`
+
+	// The operators + - * of integers.
+	Sum        func(a, b int) int `expr:"sum "`
+	Difference func(a, b int) int `expr:"difference "`
+	Product    func(a, b int) int `expr:"product "`
 
 	machine    vm.VM
 	request    core.Request
@@ -39,7 +45,19 @@ func newScope() *scope {
 	s.Inside = func(prefixes int) bool {
 		return contain(s.expression.prefixes[prefixes], s.expression.sources.AddressOf(s.request))
 	}
+	s.Sum = func(a, b int) int { return s.integer(a+b, float64(a)+float64(b)) }
+	s.Difference = func(a, b int) int { return s.integer(a-b, float64(a)-float64(b)) }
+	s.Product = func(a, b int) int { return s.integer(a*b, float64(a)*float64(b)) }
 	return s
+}
+
+// integer returns the result n of an operator. If n may have overflowed, the request is at fault: a
+// huge number must not become a small cost. about is the result as a float64.
+func (s *scope) integer(n int, about float64) int {
+	if math.Abs(about) > 1<<62 && s.err == nil {
+		s.err = fmt.Errorf("%w: the expression %q has a result above 2^62", core.ErrBadRequest, words.Shorten(s.expression.text))
+	}
+	return n
 }
 
 // text reads a value of the request and counts its bytes against the bound.
