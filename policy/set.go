@@ -82,7 +82,7 @@ func readFile(path string) ([]byte, error) { return regularfile.Read(path, file.
 // Replace puts another text of the file in force, at one moment for all later
 // requests. A counter keeps its count if its policy keeps its name and counting, and
 // its limit keeps its algorithm, window, precision and alignment. After an error
-// nothing has changed. The fields name, store and local cannot change while a
+// no policy that can deny has changed. The fields name, store and local cannot change while a
 // program runs. A Set of [Watch] keeps the text until the file changes.
 func (s *Set) Replace(text []byte) error {
 	s.change.Lock()
