@@ -49,14 +49,18 @@ func (a *attempt) Value(key any) any {
 // errOthers wraps core.SkipRule, so that the log does not say that a rule limits nobody.
 var errOthers = fmt.Errorf("the rule is for other attempts: %w", core.SkipRule)
 
-// findAddress sets the client's address, as a key.
+// findAddress sets the client's address, as a key. Attempts for which Config.ClientIP returns
+// core.SkipRule share the address "": without a rule, they would not be limited.
 func (a *attempt) findAddress(r core.Request) error {
 	if a.address != "" {
 		return nil
 	}
 	key, err := a.guard.config.ClientIP(nil, r)
-	if err == nil {
+	switch {
+	case err == nil:
 		a.address = string(key)
+	case errors.Is(err, core.SkipRule):
+		return nil
 	}
 	return err
 }

@@ -55,8 +55,9 @@ type Config struct {
 	// means [Normalize]. It gets names without white space at the ends, and from requests without
 	// invisible characters.
 	Normalize func(username string) string
-	// ClientIP is the key function for the client's address; nil means
-	// keyfuncs.ClientIP(), the address of the connection's peer.
+	// ClientIP is the key function for the client's address; nil means keyfuncs.ClientIP(), the
+	// address of the connection's peer. Attempts without an address share one. For Trust, Status
+	// and UnblockAddress, the request has the address as its peer, and no headers.
 	ClientIP core.KeyFunc
 	// Methods are the methods that log in, in capitals; none means POST. GET includes
 	// HEAD. The guard checks a request with another method too if it has a body, if its
