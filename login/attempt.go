@@ -22,11 +22,11 @@ type attempt struct {
 	guard *Guard
 
 	address string // the client's address as a key
-	account string // the normalised username; "": it and what follows from it have not been set
+	account string // the normalised username; "" until find has found it
 	basic   bool   // only BasicUser has found the username
 	inBasic bool   // BasicUser has found a username since the last source was called
 
-	place  core.Decision // among the requests of Basic authentication
+	slot   core.Decision // of Basic authentication: see newSlots
 	trust  trust         // before the handler runs
 	device string        // the nonce of a valid device cookie
 	known  bool          // the address has logged in to the account within KnownFor
@@ -65,7 +65,7 @@ func (a *attempt) findAddress(r core.Request) error {
 	return err
 }
 
-// find sets the attempt's address and account, waits for a place if the authentication is Basic,
+// find sets the attempt's address and account, waits for a slot if the authentication is Basic,
 // and reads whether the client is trusted. r is the request as the limiter passes it to key functions.
 // Its body may not be readable yet.
 func (a *attempt) find(r core.Request) error {
@@ -89,19 +89,19 @@ func (a *attempt) find(r core.Request) error {
 	}
 	a.account, a.basic = account, basic
 	if basic {
-		a.place = g.places.Check(a)
+		a.slot = g.slots.Check(a)
 	}
 	return a.readTrust()
 }
 
-// newPlaces returns the limiter of the requests of Basic authentication that are judged at a time.
+// newSlots returns the limiter of the requests of Basic authentication that are judged at a time.
 //
 // A client sends the password of Basic authentication with each request, and several requests at
 // once. The limit of address and account charges each before the handler has judged it, so that it
 // would deny the sixth, although all passwords are right. Therefore at most as many requests of an
 // address and account are judged at a time as the quota of the limit, and others wait. Waiting only
 // delays the decision of the limits: it gives no further guess.
-func newPlaces(c *Config) (*inflight.Limiter, error) {
+func newSlots(c *Config) (*inflight.Limiter, error) {
 	return inflight.New(inflight.Config{
 		Max: min(max(c.Failures.Quota, 1), inflight.MaxSlots), MaxWait: 10 * time.Second, MaxWaiters: 1000, Log: c.Log,
 		Key: func(dst []byte, r core.Request) ([]byte, error) {
@@ -139,10 +139,10 @@ func (a *attempt) readTrust() (err error) {
 
 // pairKey returns the key of an address and account. Each Unblock of the account changes it.
 func pairKey(t trust, address, account string) string {
-	if t.number == 0 {
+	if t.unblocks == 0 {
 		return keyfuncs.JoinKeys(address, account)
 	}
-	return keyfuncs.JoinKeys(address, account, strconv.FormatInt(t.number, 10))
+	return keyfuncs.JoinKeys(address, account, strconv.FormatInt(t.unblocks, 10))
 }
 
 // The names of the guard's rules.

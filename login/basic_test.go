@@ -94,7 +94,7 @@ func TestWhoDoesNotWaitInALine(t *testing.T) {
 }
 
 // A panic in Success or Failure does not make later requests wait.
-func TestAPanicGivesThePlaceBack(t *testing.T) {
+func TestAPanicReleasesTheSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t, login.Config{Sources: []core.KeyFunc{login.BasicUser()}, Failure: func(core.Outcome) bool { panic("a mistake of the application") }})
 		for range 5 {

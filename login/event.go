@@ -72,8 +72,8 @@ func (g *Guard) hash(kind, s string) string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// tell reports an event.
-func (g *Guard) tell(a *attempt, kind EventKind, d core.Decision) {
+// report reports an event to the observer and to Config.OnEvent.
+func (g *Guard) report(a *attempt, kind EventKind, d core.Decision) {
 	g.limiter.Report(a.Request.Context(), string(kind))
 	if g.config.OnEvent == nil {
 		return

@@ -19,7 +19,7 @@ type Guard struct {
 	memory  memory
 	hashKey []byte // of events
 	close   func() error
-	places  *inflight.Limiter
+	slots   *inflight.Limiter
 
 	failed    atomic.Bool   // an attempt has failed
 	succeeded atomic.Uint64 // attempts, before the first that has failed
@@ -54,7 +54,7 @@ func NewGuard(c Config) (*Guard, error) {
 		g.memory, err = openMemory(&g.config, store)
 	}
 	if err == nil {
-		g.places, err = newPlaces(&g.config)
+		g.slots, err = newSlots(&g.config)
 	}
 	if err != nil {
 		return nil, errors.Join(err, closeStore())
@@ -102,7 +102,7 @@ func (g *Guard) Check(r core.Request) (d core.Decision) {
 	judges := false
 	defer func() {
 		if !judges { // also if a hook or key function has panicked
-			g.places.Settle(a, a.place, core.Outcome{}) // does nothing without a place
+			g.slots.Settle(a, a.slot, core.Outcome{}) // does nothing without a slot
 		}
 	}()
 	d = g.limiter.Check(a)
@@ -112,7 +112,7 @@ func (g *Guard) Check(r core.Request) (d core.Decision) {
 	d.SetNote(a)
 	switch d.Reason {
 	case core.ReasonOverLimit:
-		g.tell(a, EventDenied, d)
+		g.report(a, EventDenied, d)
 	case core.ReasonWithinLimits:
 		g.suspect(a, &d)
 	}
@@ -133,7 +133,7 @@ func (g *Guard) suspect(a *attempt, d *core.Decision) {
 		return
 	}
 	a.suspicion.Suspicious, a.suspicion.Username = true, a.account
-	g.tell(a, EventSuspected, *d)
+	g.report(a, EventSuspected, *d)
 	if g.config.OnSuspicion == nil {
 		return
 	}
@@ -143,7 +143,7 @@ func (g *Guard) suspect(a *attempt, d *core.Decision) {
 	g.limiter.Settle(a, *d, core.Outcome{Status: int(neither)}) // the hit of the address stays
 	d.Allowed, d.Reason = false, core.ReasonOverLimit
 	d.RetryAfter = core.Never // no wait makes the guard allow it
-	g.tell(a, EventDenied, *d)
+	g.report(a, EventDenied, *d)
 }
 
 // Deny returns the response to an attempt that Check has denied. It implements
@@ -173,7 +173,7 @@ func (g *Guard) Settle(r core.Request, d core.Decision, o core.Outcome) {
 	if !ok || !a.settled.CompareAndSwap(false, true) {
 		return
 	}
-	defer g.places.Settle(a, a.place, core.Outcome{}) // also if Success or Failure panics
+	defer g.slots.Settle(a, a.slot, core.Outcome{}) // also if Success or Failure panics
 	result := g.config.judge(a, o)
 	g.limiter.Settle(r, d, core.Outcome{Status: int(result)})
 	switch {
@@ -186,12 +186,12 @@ func (g *Guard) Settle(r core.Request, d core.Decision, o core.Outcome) {
 			g.config.Log.Warn("login: no attempt has failed so far. If the handler answers a wrong password with a status below 400, the guard takes it for a success and limits nobody: "+
 				"answer it with 401, or set login.Config.Success", "limiter", g.config.Name, "attempts", neverFails)
 		}
-		g.tell(a, EventSucceeded, d)
+		g.report(a, EventSucceeded, d)
 	case o.Canceled && !o.Panicked:
-		g.tell(a, EventCanceled, d)
+		g.report(a, EventCanceled, d)
 	case result == failure:
 		g.failed.Store(true)
-		g.tell(a, EventFailed, d)
+		g.report(a, EventFailed, d)
 	}
 }
 
