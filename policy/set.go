@@ -40,7 +40,7 @@ type Set struct {
 	local   *core.Memory
 	places  *places                       // over shared and local; nil if there is one store
 	slots   map[slotsOf]*inflight.Limiter // of the policies with in-flight, also of former files
-	wanted  map[string]bool               // names that Only was asked for
+	wanted  map[string]bool               // the names given to Only: every later file must have them
 	closed  bool
 	unwatch context.CancelFunc // nil: the file is not watched
 }

@@ -27,9 +27,9 @@ type scope struct {
 	machine    vm.VM
 	request    core.Request
 	expression *Expression
-	certain    bool  // it decides whether a policy is for the request
+	certain    bool  // the expression decides whether a policy applies to the request
 	input      int   // bytes that have been read
-	err        error // of the first value that could not be read
+	err        error // of the first value that could not be read or computed
 }
 
 func newScope() *scope {
@@ -94,7 +94,7 @@ func contain(prefixes []netip.Prefix, a netip.Addr) bool {
 	return false
 }
 
-// ParsePrefix reads a prefix, or an address that stands for itself.
+// ParsePrefix reads a prefix, or an address as the prefix of itself alone.
 func ParsePrefix(text string) (netip.Prefix, error) {
 	want := fmt.Errorf("%q: want an address or a prefix such as 10.0.0.0/8", words.Shorten(text))
 	if !strings.Contains(text, "/") {
