@@ -196,7 +196,7 @@ type bodyType struct {
 // body returns the type of the request's body.
 func (f *postField) body(r core.Request) bodyType {
 	for _, encoding := range r.HeaderValues("Content-Encoding") {
-		if !strings.EqualFold(trimSpace(encoding), "identity") {
+		if !strings.EqualFold(encoding, "identity") {
 			return bodyType{}
 		}
 	}
