@@ -93,12 +93,11 @@ func NewClientIP(opts ...ClientIPOption) (core.KeyFunc, error) {
 
 // peerKey is the key function for the address of the connection's peer.
 func (c *clientIP) peerKey(dst []byte, r core.Request) ([]byte, error) {
-	remote := r.RemoteAddr()
-	if host, port, _ := strings.Cut(remote, ":"); strings.Contains(host, ".") && isAddr(host) && isPort(port) { // IPv4, as nearly all are
+	if host, port, _ := strings.Cut(r.RemoteAddr(), ":"); strings.Contains(host, ".") && isAddr(host) && isPort(port) { // IPv4, as nearly all are
 		c.warnIgnored(r)
 		return append(dst, host...), nil
 	}
-	a := c.peerAt(r, remote)
+	a := c.peer(r)
 	c.warnIgnored(r)
 	return c.appendKey(dst, a), nil
 }
@@ -108,10 +107,8 @@ func isAddr(s string) bool { _, err := netip.ParseAddr(s); return err == nil }
 func isPort(s string) bool { _, err := strconv.ParseUint(s, 10, 16); return err == nil }
 
 // peer returns the address of the connection's peer.
-func (c *clientIP) peer(r core.Request) netip.Addr { return c.peerAt(r, r.RemoteAddr()) }
-
-func (c *clientIP) peerAt(r core.Request, remote string) netip.Addr {
-	a, port := parsePeer(remote)
+func (c *clientIP) peer(r core.Request) netip.Addr {
+	a, port := parsePeer(r.RemoteAddr())
 	switch {
 	case !a.IsValid():
 		if !c.trustUnix {

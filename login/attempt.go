@@ -14,9 +14,8 @@ import (
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
-// attempt is a request that the guard checks, with the account, the address and the
-// trust that the guard has found for it. The limiter's key functions get it from
-// Request.Value.
+// attempt is a request that the guard checks, with the account, the address and the trust that the
+// guard has found for it. The limiter's key functions get it from Request.Value.
 type attempt struct {
 	core.Request
 	guard *Guard
@@ -97,10 +96,10 @@ func (a *attempt) find(r core.Request) error {
 // newSlots returns the limiter of the requests of Basic authentication that are judged at a time.
 //
 // A client sends the password of Basic authentication with each request, and several requests at
-// once. The limit of address and account charges each before the handler has judged it, so that it
-// would deny the sixth, although all passwords are right. Therefore at most as many requests of an
-// address and account are judged at a time as the quota of the limit, and others wait. Waiting only
-// delays the decision of the limits: it gives no further guess.
+// once. The limit of address and account charges each request before the handler has judged it: the
+// sixth would be denied although all passwords are right. Therefore the number of requests of an
+// address and account that are judged at a time is at most the limit's quota; others wait. Waiting
+// delays the decision of the limits, and gives no further guess.
 func newSlots(c *Config) (*inflight.Limiter, error) {
 	return inflight.New(inflight.Config{
 		Max: min(max(c.Failures.Quota, 1), inflight.MaxSlots), MaxWait: 10 * time.Second, MaxWaiters: 1000, Log: c.Log,

@@ -80,10 +80,9 @@ type Config struct {
 	// once either of the last two is used up.
 	Attempts, Failures, AccountFailures, DeviceFailures, TrustedFailures core.Limit
 
-	// Success reports whether an attempt has succeeded; nil: a status below 400. A step
-	// of a login that checks no password must not be a success: give it a route without
-	// the guard. If the handler answers a wrong password with a redirect, use
-	// [RedirectFails].
+	// Success reports whether an attempt has succeeded; nil: a status below 400. A step of a login
+	// that checks no password must not be a success: give it a route without the guard. If the
+	// handler answers a wrong password with a redirect, use [RedirectFails].
 	Success func(o core.Outcome) bool
 	// Failure reports whether an attempt has failed. It must be true for every response to a wrong
 	// password, or nobody is limited. nil: every status below 500 that is not a success; if only
@@ -122,9 +121,8 @@ type Config struct {
 	// to AccountFailures: 1s to 350 days. 0 means 14 days.
 	KnownFor time.Duration
 
-	// OnDisallowed returns the response to a denied request. denial is what the client gets
-	// without it: a problem document with 429, 400 or 503, without the name of the limit. nil:
-	// denial.
+	// OnDisallowed returns the response to a denied request. denial is what the client gets without
+	// it: a problem document with 429, 400 or 503, without the name of the limit. nil: denial.
 	OnDisallowed func(r core.Request, d core.Decision, denial core.Denial) core.Denial
 	// OnEvent gets events for an audit log; nil: none. Each [EventKind] says when it
 	// happens. There is no event for an attempt that the guard answers with 400 or 503,
@@ -145,8 +143,7 @@ type Config struct {
 	Clock func() time.Time
 }
 
-// check returns all errors of the fields that NewGuard itself reads. core.New checks
-// the limits.
+// check returns all errors of the fields that NewGuard itself reads. core.New checks the limits.
 func (c *Config) check() error {
 	var errs []error
 	bad := func(field string, value any, why string) {

@@ -10,9 +10,8 @@ import (
 	"github.com/floodgate-go/floodgate/stores/resilient"
 )
 
-// Guard limits the attempts on a login form. [NewGuard] makes it. It is a
-// [core.Checker], which the Middleware of every adapter accepts. Its methods may be
-// called concurrently.
+// Guard limits the attempts on a login form. [NewGuard] makes it. It is a [core.Checker], which the
+// Middleware of every adapter accepts. Its methods may be called concurrently.
 type Guard struct {
 	config  Config
 	limiter *core.Limiter
@@ -22,7 +21,7 @@ type Guard struct {
 	slots   *inflight.Limiter
 
 	failed    atomic.Bool   // an attempt has failed
-	succeeded atomic.Uint64 // attempts, before the first that has failed
+	succeeded atomic.Uint64 // attempts with a form, before the first that has failed
 }
 
 var _ core.Checker = (*Guard)(nil)
@@ -62,9 +61,8 @@ func NewGuard(c Config) (*Guard, error) {
 	return g, nil
 }
 
-// Close closes the counters that the guard keeps in this process. It does not close
-// Config.Store. After Close, the guard denies attempts that need these counters with
-// 503.
+// Close closes the counters that the guard keeps in this process. It does not close Config.Store.
+// After Close, the guard denies attempts that need these counters with 503.
 func (g *Guard) Close() error { return g.close() }
 
 // Guarantees returns what the guard's store promises: see [core.Limiter.Guarantees].
@@ -76,11 +74,10 @@ type hooks struct {
 	guard *Guard
 }
 
-// ShouldLimit returns false for a request that cannot be an attempt: its method is
-// not in Config.Methods, it has no body, and no source finds a username in it or
-// returns an error, as it would if the query had the username. A request with a body
-// may be an attempt whatever its method is, because a middleware before or behind the
-// guard may override the method.
+// ShouldLimit returns false for a request that cannot be an attempt: its method is not in
+// Config.Methods, it has no body, and no source finds a username in it or returns an error, as it
+// would if the query had the username. A request with a body may be an attempt whatever its method
+// is, because a middleware before or behind the guard may override the method.
 func (h hooks) ShouldLimit(r core.Request) bool {
 	if h.guard.config.logsIn(r) {
 		return true
@@ -99,9 +96,9 @@ func (c *Config) logsIn(r core.Request) bool { return slices.Contains(c.Methods,
 // the client is trusted before they choose the limits: see attempt.find.
 func (g *Guard) Check(r core.Request) (d core.Decision) {
 	a := &attempt{Request: r, guard: g}
-	judges := false
+	settles := false
 	defer func() {
-		if !judges { // also if a hook or key function has panicked
+		if !settles { // also if a hook or key function has panicked
 			g.slots.Settle(a, a.slot, core.Outcome{}) // does nothing without a slot
 		}
 	}()
@@ -116,7 +113,7 @@ func (g *Guard) Check(r core.Request) (d core.Decision) {
 	case core.ReasonWithinLimits:
 		g.suspect(a, &d)
 	}
-	judges = d.Allowed && d.NeedsOutcome()
+	settles = d.Allowed
 	return d
 }
 
@@ -146,8 +143,7 @@ func (g *Guard) suspect(a *attempt, d *core.Decision) {
 	g.report(a, EventDenied, *d)
 }
 
-// Deny returns the response to an attempt that Check has denied. It implements
-// [core.Checker].
+// Deny returns the response to an attempt that Check has denied. It implements [core.Checker].
 func (g *Guard) Deny(r core.Request, d core.Decision) core.Denial { return g.limiter.Deny(r, d) }
 
 // OnDisallowed returns the denial of OnSuspicion, or of Config.OnDisallowed. The standard denial
@@ -166,8 +162,7 @@ func (h hooks) OnDisallowed(r core.Request, d core.Decision) core.Denial {
 	return denial
 }
 
-// Settle counts the outcome of an attempt that Check has allowed. It implements
-// [core.Checker].
+// Settle counts the outcome of an attempt that Check has allowed. It implements [core.Checker].
 func (g *Guard) Settle(r core.Request, d core.Decision, o core.Outcome) {
 	a, ok := d.Note().(*attempt)
 	if !ok || !a.settled.CompareAndSwap(false, true) {

@@ -162,12 +162,11 @@ func (m memory) change(ctx context.Context, rule, account string) error {
 	return nil
 }
 
-// Forget ends the trust in all clients of an account: every device cookie and every known
-// address, on every instance that shares the store, before Forget returns. The clients count
-// as strangers until they log in again. Call Forget after a new password has been stored, and
-// if somebody may have stolen a browser's cookies. An attempt that began before the Forget
-// does not make its address known. While a shared store does not answer, older device
-// cookies are valid.
+// Forget ends the trust in all clients of an account: every device cookie and every known address,
+// on every instance that shares the store, before Forget returns. The clients count as strangers
+// until they log in again. Call Forget after a new password has been stored, and if somebody may
+// have stolen a browser's cookies. An attempt that began before the Forget does not make its
+// address known. While a shared store does not answer, older device cookies are valid.
 //
 // Forget does not check whether the account exists, does not reset the account's failures
 // (see [Guard.Unblock]), and does not stop if ctx is canceled. After an error, the clients
