@@ -53,7 +53,8 @@ type Config struct {
 	Sources []core.KeyFunc
 	// Normalize maps all spellings that the application takes for one account to one username; nil
 	// means [Normalize]. It gets names without white space at the ends, and from requests without
-	// invisible characters.
+	// invisible characters. If the database ignores accents, or an account has two names, nil is
+	// not enough: each name that leads to the account would have failures of its own.
 	Normalize func(username string) string
 	// ClientIP is the key function for the client's address; nil means keyfuncs.ClientIP(), the
 	// address of the connection's peer. Attempts without an address share one. For Trust, Status
