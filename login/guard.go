@@ -168,9 +168,7 @@ func (g *Guard) Settle(r core.Request, d core.Decision, o core.Outcome) {
 	if !ok || !a.settled.CompareAndSwap(false, true) {
 		return
 	}
-	defer g.slots.Settle(a, a.slot, core.Outcome{}) // also if Success or Failure panics
-	result := g.config.judge(a, o)
-	g.limiter.Settle(r, d, core.Outcome{Status: int(result)})
+	result := g.settle(a, r, d, o)
 	switch {
 	case result == success:
 		if err := g.memory.remember(a.Context(), a.trust, a.address, a.account); err != nil && !errors.Is(err, resilient.ErrDown) { // which package resilient has logged
@@ -188,6 +186,14 @@ func (g *Guard) Settle(r core.Request, d core.Decision, o core.Outcome) {
 		g.failed.Store(true)
 		g.report(a, EventFailed, d)
 	}
+}
+
+// settle judges an attempt, settles its hits and releases its slot, also if Success or Failure panics.
+func (g *Guard) settle(a *attempt, r core.Request, d core.Decision, o core.Outcome) result {
+	defer g.slots.Settle(a, a.slot, core.Outcome{})
+	judged := g.config.judge(a, o)
+	g.limiter.Settle(r, d, core.Outcome{Status: int(judged)})
+	return judged
 }
 
 // neverFails is how many attempts succeed before the log says that none has failed.
