@@ -26,12 +26,12 @@ const DefaultIPv6Prefix = 64
 type clientIP struct {
 	trusted    []netip.Prefix
 	header     string // "": no proxies
-	hops       int    // of BehindHops; 0: a hop in trusted is a proxy
+	hops       int    // of BehindHops; 0: the addresses in trusted are the proxies
 	prefix     int
 	trustUnix  bool
 	onFallback func(r core.Request, why error)
-	looked     atomic.Uint32 // the number of requests whose headers were read, or told
-	portless   atomic.Bool   // the log has the line about a peer without a port
+	looked     atomic.Uint32 // the number of requests that warnIgnored has looked at, or warned
+	portless   atomic.Bool   // warnPortless has written its line
 }
 
 // ClientIP returns a key function for the client's address. It panics if an option is invalid, as
@@ -60,10 +60,10 @@ func ClientIP(opts ...ClientIPOption) core.KeyFunc {
 // to IPv6Prefix, except link-local addresses. The key of a peer without an IP address is
 // "unknown".
 //
-// The limiter's log (see [core.Config]) gets one line if an unlisted peer sends a header of proxies
-// in one of the first 64 requests: the peer is your proxy, whose clients all share one limit, or a
-// client made the header up. It gets one if the peer has no port: a middleware before the limiter
-// has replaced the address by a header.
+// The limiter's log (see [core.Config]) gets one line if one of the first 64 requests comes from an
+// unlisted peer with a header such as X-Forwarded-For. Either the peer is your proxy, and all its
+// clients share one limit, or a client made the header up. The log also gets one line if the peer's
+// address has no port: a middleware before the limiter has replaced it by a header.
 //
 // The error wraps [core.ErrConfig] and names the option and its value.
 func NewClientIP(opts ...ClientIPOption) (core.KeyFunc, error) {
@@ -93,13 +93,12 @@ func NewClientIP(opts ...ClientIPOption) (core.KeyFunc, error) {
 
 // peerKey is the key function for the address of the connection's peer.
 func (c *clientIP) peerKey(dst []byte, r core.Request) ([]byte, error) {
-	remote := r.RemoteAddr()
-	if host, port, _ := strings.Cut(remote, ":"); strings.Contains(host, ".") && isAddr(host) && isPort(port) { // IPv4, as nearly all are
-		c.ignore(r)
+	if host, port, _ := strings.Cut(r.RemoteAddr(), ":"); strings.Contains(host, ".") && isAddr(host) && isPort(port) { // IPv4, as nearly all are
+		c.warnIgnored(r)
 		return append(dst, host...), nil
 	}
-	a := c.peerAt(r, remote)
-	c.ignore(r)
+	a := c.peer(r)
+	c.warnIgnored(r)
 	return c.appendKey(dst, a), nil
 }
 
@@ -108,17 +107,15 @@ func isAddr(s string) bool { _, err := netip.ParseAddr(s); return err == nil }
 func isPort(s string) bool { _, err := strconv.ParseUint(s, 10, 16); return err == nil }
 
 // peer returns the address of the connection's peer.
-func (c *clientIP) peer(r core.Request) netip.Addr { return c.peerAt(r, r.RemoteAddr()) }
-
-func (c *clientIP) peerAt(r core.Request, remote string) netip.Addr {
-	a, port := parsePeer(remote)
+func (c *clientIP) peer(r core.Request) netip.Addr {
+	a, port := parsePeer(r.RemoteAddr())
 	switch {
 	case !a.IsValid():
 		if !c.trustUnix {
 			c.fallBack(r, errNoAddress)
 		}
 	case !port:
-		c.withoutPort(r)
+		c.warnPortless(r)
 	}
 	return a
 }
@@ -137,8 +134,8 @@ func (c *clientIP) appendKey(dst []byte, a netip.Addr) []byte {
 	}
 }
 
-// believes reports whether an address is a listed proxy's.
-func (c *clientIP) believes(a netip.Addr) bool {
+// isListed reports whether an address is that of a listed proxy.
+func (c *clientIP) isListed(a netip.Addr) bool {
 	if !a.IsValid() {
 		return c.trustUnix
 	}
@@ -150,13 +147,13 @@ func (c *clientIP) believes(a netip.Addr) bool {
 	return false
 }
 
-// vouches reports whether an address is a proxy's, so that the next hop in the header is
-// believed. hops is the number of hops that have been read from the header.
-func (c *clientIP) vouches(a netip.Addr, hops int) bool {
+// isProxy reports whether an address is that of a proxy, whose entry in the header is
+// trusted. hops is the number of hops that have been read from the header.
+func (c *clientIP) isProxy(a netip.Addr, hops int) bool {
 	if c.hops > 0 {
 		return hops < c.hops
 	}
-	return c.believes(a)
+	return c.isListed(a)
 }
 
 func (c *clientIP) fallBack(r core.Request, why error) {
@@ -176,8 +173,8 @@ var (
 // singleKey is the key function for a header that has one address.
 func (c *clientIP) singleKey(dst []byte, r core.Request) ([]byte, error) {
 	peer := c.peer(r)
-	if !c.believes(peer) {
-		c.ignore(r)
+	if !c.isListed(peer) {
+		c.warnIgnored(r)
 		return c.appendKey(dst, peer), nil
 	}
 	lines := r.HeaderValues(c.header)
@@ -319,14 +316,14 @@ var forwardedHeaders = []string{
 }
 
 const (
-	firstLooks = 64      // the number of requests whose headers ignore reads
-	told       = 1 << 31 // looked after ignore has written its line
+	firstLooks = 64      // the number of requests whose headers warnIgnored reads
+	warned     = 1 << 31 // looked after a warning has been logged
 )
 
-// ignore is called for a request whose peer is not listed as a proxy. If the request has
-// a header in which proxies write addresses, ignore writes one line to the log. The line
+// warnIgnored is called for a request whose peer is not listed as a proxy. If the request has
+// a header in which proxies write addresses, warnIgnored writes one line to the log. The line
 // contains nothing that was sent, because a client may have made the header up.
-func (c *clientIP) ignore(r core.Request) {
+func (c *clientIP) warnIgnored(r core.Request) {
 	if c.looked.Load() >= firstLooks {
 		return
 	}
@@ -340,7 +337,7 @@ func (c *clientIP) ignore(r core.Request) {
 		names = []string{c.header}
 	}
 	for _, name := range names {
-		if len(r.HeaderValues(name)) == 0 || c.looked.Swap(told) >= told {
+		if len(r.HeaderValues(name)) == 0 || c.looked.Swap(warned) >= warned {
 			continue
 		}
 		log.Warn("keyfuncs: ClientIP ignores a header in which proxies write the client's address: the peer is not listed as a proxy. "+
@@ -350,13 +347,13 @@ func (c *clientIP) ignore(r core.Request) {
 	}
 }
 
-// withoutPort is called for a request whose peer has an address without a port. It writes one line
-// to the log, and keeps ignore from writing a false one.
-func (c *clientIP) withoutPort(r core.Request) {
+// warnPortless is called for a request whose peer has an address without a port. It writes one line
+// to the log, and keeps warnIgnored from writing a false one.
+func (c *clientIP) warnPortless(r core.Request) {
 	if !c.portless.CompareAndSwap(false, true) {
 		return
 	}
-	c.looked.Store(told)
+	c.looked.Store(warned)
 	requestlog.Of(r).Warn("keyfuncs: ClientIP found an address without a port in RemoteAddr: it is not the connection's. A middleware before the limiter, " +
 		"such as RealIP of chi or go-pkgz/rest, has written a header into it, so that a client can choose its key. " +
 		"Mount the limiter before that middleware, and list your proxy with keyfuncs.Behind")

@@ -19,8 +19,8 @@ func (c *clientIP) walkKey(lastComma func(line string) int, parse func(hop strin
 	return func(dst []byte, r core.Request) ([]byte, error) {
 		a := c.peer(r)
 		peer := a
-		if !c.vouches(a, 0) {
-			c.ignore(r)
+		if !c.isProxy(a, 0) {
+			c.warnIgnored(r)
 			return c.appendKey(dst, a), nil
 		}
 		lines := r.HeaderValues(c.header)
@@ -56,7 +56,7 @@ func (c *clientIP) walkKey(lastComma func(line string) int, parse func(hop strin
 					c.fallBack(r, why)
 					return c.appendKey(dst, a), nil
 				}
-				if a = hop; !c.vouches(a, hops) {
+				if a = hop; !c.isProxy(a, hops) {
 					return c.appendKey(dst, a), nil
 				}
 			}

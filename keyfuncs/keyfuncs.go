@@ -137,10 +137,10 @@ func Method() core.KeyFunc {
 // In chi, that is "/sub/*" if the limiter is in Use inside r.Route("/sub", ...), and all
 // requests below /sub share one quota. Use the limiter in With or in a Group there.
 func Route() core.KeyFunc {
-	var said atomic.Bool
+	var logged atomic.Bool
 	return func(dst []byte, r core.Request) ([]byte, error) {
 		route := r.Route()
-		if route == "" && said.CompareAndSwap(false, true) {
+		if route == "" && logged.CompareAndSwap(false, true) {
 			requestlog.Of(r).Error("keyfuncs: Route finds no matched route: all such requests share one limit. " +
 				"This is right if no route exists for the request's path. " +
 				"If the application has a route for the path, the limiter decides before the router has matched: mount the limiter on the routes, " +
@@ -163,10 +163,10 @@ func Route() core.KeyFunc {
 // a rule for the client's address.
 func PathValue(name string) core.KeyFunc {
 	mustHave("PathValue", `name: "": must be the name of a parameter of the route, such as "id" of "/items/{id}"`, name != "")
-	var said atomic.Bool
+	var logged atomic.Bool
 	return func(dst []byte, r core.Request) ([]byte, error) {
 		value := r.PathValue(name)
-		if value == "" && said.CompareAndSwap(false, true) {
+		if value == "" && logged.CompareAndSwap(false, true) {
 			requestlog.Of(r).Error("keyfuncs: PathValue finds no value: all such requests share one limit. "+
 				"Either the limiter decides before the router has matched a route: mount it on the routes, as for keyfuncs.Route. "+
 				"Or the route has no parameter of this name; a call of gRPC or Connect has none", "parameter", name)
@@ -202,8 +202,9 @@ func mustHave(function, wrong string, ok bool) {
 // share a quota only if all their keys are equal. The key contains the length of each
 // part, so that different parts never give the same key. If one of the functions returns
 // an error, such as [core.SkipRule], Join's key function returns it. To use OrSkip, apply
-// it to the functions and not to Join: the key of Join is never empty. [JoinKeys] and
-// [SplitKeys] are for its keys. Join panics if fs is empty or one of fs is nil.
+// it to the functions and not to Join: the key of Join is never empty. [JoinKeys] makes
+// such a key, and [SplitKeys] returns its parts. Join panics if fs is empty or one of fs
+// is nil.
 func Join(fs ...core.KeyFunc) core.KeyFunc {
 	fs = slices.Clone(fs)
 	mustHaveAll("Join", fs)
@@ -227,7 +228,7 @@ func mustHaveAll(function string, fs []core.KeyFunc) {
 	}
 }
 
-// lengthBytes is how many bytes the length of a part has.
+// lengthBytes is the number of bytes of a length.
 const lengthBytes = 4
 
 // appendLength appends the length of a part. The lengths follow the parts: a reader that
@@ -236,8 +237,8 @@ func appendLength(dst []byte, length int) []byte {
 	return binary.BigEndian.AppendUint32(dst, uint32(length))
 }
 
-// JoinKeys returns the key that [Join] makes of these keys, for programs that name the
-// counter of such a rule:
+// JoinKeys returns the key that [Join] makes of these keys, for programs that reset or read
+// the counter of such a rule:
 //
 //	err := limiter.Reset(ctx, core.Hit{Rule: "login", Key: keyfuncs.JoinKeys("192.0.2.1", "alice")})
 //

@@ -21,12 +21,12 @@ type postField struct {
 	name      string
 	path      []string // the path of the field in JSON
 	flat      string   // a member of the JSON object that is the field too; "": none
-	names     spelling // of the name, and of the path as a name in a form or a query
+	names     spelling // the names of the field in a form and in a query
 	require   bool
 	strict    bool
 	formsOnly bool
 	normalize []func(string) (string, error)
-	said      atomic.Bool // the line about a body read before, or a call, is logged
+	logged    atomic.Bool // unread has written its line
 }
 
 // PostField returns a key function for a field of the request's body: a form
@@ -37,10 +37,10 @@ type postField struct {
 // panics if name is empty or an option is invalid.
 //
 // Mount the limiter before any middleware that reads the body or parses the form. If such
-// a middleware runs first, and for calls of gRPC and Connect, which have no body, the error
-// is a [core.BadRequestError], and the log of the limiter (see [core.Config]) has one line.
-// The handler still gets the whole body. PostField parses bodies of at most [MaxBody]
-// bytes, decompresses nothing and writes no file.
+// a middleware runs first, the error is a [core.BadRequestError], and the log of the
+// limiter (see [core.Config]) gets one line. Calls of gRPC and Connect have no body: they
+// get the same error and another line. The handler still gets the whole body. PostField
+// parses bodies of at most [MaxBody] bytes, decompresses nothing and writes no file.
 //
 // The key is empty if the body has no such field, or if the field has no value:
 //   - The body has another type, or is compressed or longer than MaxBody.
@@ -139,11 +139,11 @@ func (f *postField) value(r core.Request) (string, error) {
 	}
 }
 
-// unread returns the error for a body that Request.Body could not read. It writes the
-// log line about a middleware that has read the body.
+// unread returns the error for a body that Request.Body could not read. It logs once that
+// a middleware has read the body, or that a call has none.
 func (f *postField) unread(r core.Request, err error) error {
 	if errors.Is(err, requestlog.ErrNoBody) {
-		if f.said.CompareAndSwap(false, true) {
+		if f.logged.CompareAndSwap(false, true) {
 			requestlog.Of(r).Error("keyfuncs: PostField cannot read a call of gRPC or Connect, which has messages and no body. "+
 				"Such calls are denied with InvalidArgument. Use keyfuncs.Func with a function that reads the message: see Message of packages grpclimit and connectlimit", "field", f.name)
 		}
@@ -152,7 +152,7 @@ func (f *postField) unread(r core.Request, err error) error {
 	if !errors.Is(err, core.ErrBodyRead) {
 		return fmt.Errorf("reading the body: %w", withoutAddress(err))
 	}
-	if f.said.CompareAndSwap(false, true) {
+	if f.logged.CompareAndSwap(false, true) {
 		requestlog.Of(r).Error("keyfuncs: PostField cannot read the body, because a middleware before the limiter has read it or has parsed the form. "+
 			"Such requests are denied with 400. Mount the limiter before that middleware", "field", f.name)
 	}
@@ -196,7 +196,7 @@ type bodyType struct {
 // body returns the type of the request's body.
 func (f *postField) body(r core.Request) bodyType {
 	for _, encoding := range r.HeaderValues("Content-Encoding") {
-		if !strings.EqualFold(trimSpace(encoding), "identity") {
+		if !strings.EqualFold(encoding, "identity") {
 			return bodyType{}
 		}
 	}

@@ -13,13 +13,12 @@ import (
 	"github.com/floodgate-go/floodgate/internal/usernames"
 )
 
-// Normalize maps all spellings of a username to one canonical form. Two usernames
-// have the same form if they differ only in compatibility forms and composed
-// characters (Unicode NFKC), in letter case (Unicode's simple case folding,
-// strings.ToUpper and strings.ToLower; a dotless i is an i), or in Unicode white
-// space at the ends. Normalize removes nothing else. It returns text that is not
-// valid UTF-8 unchanged. A guard denies requests with invisible characters in a name
-// before it calls Normalize: see Config.Normalize. It may be called concurrently.
+// Normalize maps all spellings of a username to one canonical form. Two usernames have the same
+// form if they differ only in compatibility forms and composed characters (Unicode NFKC), in letter
+// case (Unicode's simple case folding, strings.ToUpper and strings.ToLower; a dotless i is an i),
+// or in Unicode white space at the ends. Normalize removes nothing else. It returns text that is
+// not valid UTF-8 unchanged. A guard denies requests with invisible characters in a name before it
+// calls Normalize: see Config.Normalize. It may be called concurrently.
 func Normalize(username string) string {
 	folded, err := usernames.Fold(strings.ToUpper(norm.NFKC.String(username)))
 	if err != nil {
@@ -29,11 +28,10 @@ func Normalize(username string) string {
 	return strings.TrimSpace(norm.NFKC.String(strings.ToLower(folded)))
 }
 
-// BasicUser returns a key function for Config.Sources. The key is the user of HTTP
-// Basic authentication (RFC 7617); it is empty if the request has no such header.
-// The error is a [core.BadRequestError] if the header Authorization is given twice
-// or cannot be read, because a handler could find a name in it. The key function
-// may be called concurrently.
+// BasicUser returns a key function for Config.Sources. The key is the user of HTTP Basic
+// authentication (RFC 7617); it is empty if the request has no such header. The error is a
+// [core.BadRequestError] if the header Authorization is given twice or cannot be read, because a
+// handler could find a name in it. The key function may be called concurrently.
 //
 // A client sends Basic authentication with every request. Config.Methods must
 // therefore name all methods of the protected routes, such as GET, and

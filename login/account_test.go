@@ -171,6 +171,8 @@ func TestAnAttemptWithoutAnAddressOrAnAccountIsDenied(t *testing.T) {
 			t.Errorf("%s: status %d, want %d", name, got, row.status)
 		}
 	}
+	s := newSite(t, login.Config{ClientIP: keyfuncs.OrSkip(keyfuncs.Header("X-Real-Ip"))}) // all share the address ""
+	s.want(s.flood(25, "alice"), "map[401:5 429:20]")
 }
 
 func TestARequestWithAnotherMethodIsLimitedOnlyIfItHasABody(t *testing.T) {

@@ -14,19 +14,18 @@ import (
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
-// attempt is a request that the guard checks, with the account, the address and the
-// trust that the guard has found for it. The limiter's key functions get it from
-// Request.Value.
+// attempt is a request that the guard checks, with the account, the address and the trust that the
+// guard has found for it. The limiter's key functions get it from Request.Value.
 type attempt struct {
 	core.Request
 	guard *Guard
 
 	address string // the client's address as a key
-	account string // the normalised username; "": it and what follows from it have not been set
+	account string // the normalised username; "" until find has found it
 	basic   bool   // only BasicUser has found the username
 	inBasic bool   // BasicUser has found a username since the last source was called
 
-	place  core.Decision // among the requests of Basic authentication
+	slot   core.Decision // of Basic authentication: see newSlots
 	trust  trust         // before the handler runs
 	device string        // the nonce of a valid device cookie
 	known  bool          // the address has logged in to the account within KnownFor
@@ -49,19 +48,23 @@ func (a *attempt) Value(key any) any {
 // errOthers wraps core.SkipRule, so that the log does not say that a rule limits nobody.
 var errOthers = fmt.Errorf("the rule is for other attempts: %w", core.SkipRule)
 
-// findAddress sets the client's address, as a key.
+// findAddress sets the client's address, as a key. Attempts for which Config.ClientIP returns
+// core.SkipRule share the address "": without a rule, they would not be limited.
 func (a *attempt) findAddress(r core.Request) error {
 	if a.address != "" {
 		return nil
 	}
 	key, err := a.guard.config.ClientIP(nil, r)
-	if err == nil {
+	switch {
+	case err == nil:
 		a.address = string(key)
+	case errors.Is(err, core.SkipRule):
+		return nil
 	}
 	return err
 }
 
-// find sets the attempt's address and account, waits for a place if the authentication is Basic,
+// find sets the attempt's address and account, waits for a slot if the authentication is Basic,
 // and reads whether the client is trusted. r is the request as the limiter passes it to key functions.
 // Its body may not be readable yet.
 func (a *attempt) find(r core.Request) error {
@@ -85,19 +88,19 @@ func (a *attempt) find(r core.Request) error {
 	}
 	a.account, a.basic = account, basic
 	if basic {
-		a.place = g.places.Check(a)
+		a.slot = g.slots.Check(a)
 	}
 	return a.readTrust()
 }
 
-// newPlaces returns the limiter of the requests of Basic authentication that are judged at a time.
+// newSlots returns the limiter of the requests of Basic authentication that are judged at a time.
 //
 // A client sends the password of Basic authentication with each request, and several requests at
-// once. The limit of address and account charges each before the handler has judged it, so that it
-// would deny the sixth, although all passwords are right. Therefore at most as many requests of an
-// address and account are judged at a time as the quota of the limit, and others wait. Waiting only
-// delays the decision of the limits: it gives no further guess.
-func newPlaces(c *Config) (*inflight.Limiter, error) {
+// once. The limit of address and account charges each request before the handler has judged it: the
+// sixth would be denied although all passwords are right. Therefore the number of requests of an
+// address and account that are judged at a time is at most the limit's quota; others wait. Waiting
+// delays the decision of the limits, and gives no further guess.
+func newSlots(c *Config) (*inflight.Limiter, error) {
 	return inflight.New(inflight.Config{
 		Max: min(max(c.Failures.Quota, 1), inflight.MaxSlots), MaxWait: 10 * time.Second, MaxWaiters: 1000, Log: c.Log,
 		Key: func(dst []byte, r core.Request) ([]byte, error) {
@@ -135,10 +138,10 @@ func (a *attempt) readTrust() (err error) {
 
 // pairKey returns the key of an address and account. Each Unblock of the account changes it.
 func pairKey(t trust, address, account string) string {
-	if t.number == 0 {
+	if t.unblocks == 0 {
 		return keyfuncs.JoinKeys(address, account)
 	}
-	return keyfuncs.JoinKeys(address, account, strconv.FormatInt(t.number, 10))
+	return keyfuncs.JoinKeys(address, account, strconv.FormatInt(t.unblocks, 10))
 }
 
 // The names of the guard's rules.

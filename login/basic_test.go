@@ -92,3 +92,20 @@ func TestWhoDoesNotWaitInALine(t *testing.T) {
 		}
 	})
 }
+
+// A panic in Success or Failure does not make later requests wait.
+func TestAPanicReleasesTheSlot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, login.Config{Sources: []core.KeyFunc{login.BasicUser()}, Failure: func(core.Outcome) bool { panic("a mistake of the application") }})
+		for range 5 {
+			func() {
+				defer func() { _ = recover() }()
+				s.begin(basicGet("Basic YWxpY2U6eA=="))(http.StatusOK)
+			}()
+		}
+		begun := time.Now()
+		if got := s.serve(basicGet("Basic YWxpY2U6eA=="), http.StatusOK); got != 429 || time.Since(begun) > 0 {
+			t.Errorf("status %d after %v, want 429 at once", got, time.Since(begun))
+		}
+	})
+}

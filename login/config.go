@@ -53,10 +53,12 @@ type Config struct {
 	Sources []core.KeyFunc
 	// Normalize maps all spellings that the application takes for one account to one username; nil
 	// means [Normalize]. It gets names without white space at the ends, and from requests without
-	// invisible characters.
+	// invisible characters. If the database ignores accents, or an account has two names, nil is
+	// not enough: each name that leads to the account would have failures of its own.
 	Normalize func(username string) string
-	// ClientIP is the key function for the client's address; nil means
-	// keyfuncs.ClientIP(), the address of the connection's peer.
+	// ClientIP is the key function for the client's address; nil means keyfuncs.ClientIP(), the
+	// address of the connection's peer. Attempts without an address share one. For Trust, Status
+	// and UnblockAddress, the request has the address as its peer, and no headers.
 	ClientIP core.KeyFunc
 	// Methods are the methods that log in, in capitals; none means POST. GET includes
 	// HEAD. The guard checks a request with another method too if it has a body, if its
@@ -79,10 +81,9 @@ type Config struct {
 	// once either of the last two is used up.
 	Attempts, Failures, AccountFailures, DeviceFailures, TrustedFailures core.Limit
 
-	// Success reports whether an attempt has succeeded; nil: a status below 400. A step
-	// of a login that checks no password must not be a success: give it a route without
-	// the guard. If the handler answers a wrong password with a redirect, use
-	// [RedirectFails].
+	// Success reports whether an attempt has succeeded; nil: a status below 400. A step of a login
+	// that checks no password must not be a success: give it a route without the guard. If the
+	// handler answers a wrong password with a redirect, use [RedirectFails].
 	Success func(o core.Outcome) bool
 	// Failure reports whether an attempt has failed. It must be true for every response to a wrong
 	// password, or nobody is limited. nil: every status below 500 that is not a success; if only
@@ -92,8 +93,8 @@ type Config struct {
 	// them.
 	Failure func(o core.Outcome) bool
 
-	// SuspiciousAfter is the number of failures in the window of AccountFailures at
-	// which an account becomes suspicious. 0 means half of the quota, rounded up.
+	// SuspiciousAfter is the number of failures in the window of AccountFailures at which an
+	// account becomes suspicious. 0 means half of the quota, or of the burst, rounded up.
 	SuspiciousAfter int64
 	// OnSuspicion is called before the handler, for each attempt of a stranger on a
 	// suspicious account that the limits allow. If it returns a denial, such as a page
@@ -121,9 +122,8 @@ type Config struct {
 	// to AccountFailures: 1s to 350 days. 0 means 14 days.
 	KnownFor time.Duration
 
-	// OnDisallowed returns the response to a denied request. denial is what the client gets
-	// without it: a problem document with 429, 400 or 503, without the name of the limit. nil:
-	// denial.
+	// OnDisallowed returns the response to a denied request. denial is what the client gets without
+	// it: a problem document with 429, 400 or 503, without the name of the limit. nil: denial.
 	OnDisallowed func(r core.Request, d core.Decision, denial core.Denial) core.Denial
 	// OnEvent gets events for an audit log; nil: none. Each [EventKind] says when it
 	// happens. There is no event for an attempt that the guard answers with 400 or 503,
@@ -144,8 +144,7 @@ type Config struct {
 	Clock func() time.Time
 }
 
-// check returns all errors of the fields that NewGuard itself reads. core.New checks
-// the limits.
+// check returns all errors of the fields that NewGuard itself reads. core.New checks the limits.
 func (c *Config) check() error {
 	var errs []error
 	bad := func(field string, value any, why string) {
@@ -242,7 +241,7 @@ func (c Config) filled() Config {
 	c.AccountFailures = cmp.Or(c.AccountFailures, DefaultAccountFailures)
 	c.DeviceFailures = cmp.Or(c.DeviceFailures, DefaultDeviceFailures)
 	c.TrustedFailures = cmp.Or(c.TrustedFailures, DefaultTrustedFailures)
-	c.SuspiciousAfter = cmp.Or(c.SuspiciousAfter, (c.AccountFailures.Quota+1)/2)
+	c.SuspiciousAfter = cmp.Or(c.SuspiciousAfter, (c.AccountFailures.Capacity()+1)/2)
 	c.CookieName = cmp.Or(c.CookieName, defaultCookieName)
 	c.CookieFor = cmp.Or(c.CookieFor, 90*day)
 	c.KnownFor = cmp.Or(c.KnownFor, 14*day)

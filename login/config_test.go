@@ -7,10 +7,21 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/keyfuncs"
 	"github.com/floodgate-go/floodgate/login"
 	"github.com/floodgate-go/floodgate/stores/denycache"
 	"github.com/floodgate-go/floodgate/stores/resilient"
 )
+
+// The caller may change its slices afterwards.
+func TestTheGuardHasItsOwnSlices(t *testing.T) {
+	sources, methods := []core.KeyFunc{keyfuncs.PostField("username")}, []string{"POST"}
+	s := newSite(t, login.Config{Sources: sources, Methods: methods})
+	clear(sources)
+	clear(methods)
+	s.right("203.0.113.1", "alice")
+	s.wantKnown("203.0.113.1", "alice", true)
+}
 
 // Each error names its field. The first and the last value of a range is accepted.
 func TestConfigErrorsNameTheField(t *testing.T) {

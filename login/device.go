@@ -50,10 +50,9 @@ func (c *Config) sign(account string, generation int64) (value string, expires t
 	return cookieEncoding.EncodeToString(append(head, c.mac(c.Secrets[0], account, head)...)), expires
 }
 
-// verify returns the nonce of a cookie that is valid for the account, and the
-// account's generation when the cookie was made. The nonce is "" if the cookie is
-// not valid. verify always tries all secrets and compares in constant time, so that
-// the time it takes does not show which secret fits.
+// verify returns the nonce of a cookie that is valid for the account, and the account's generation
+// when the cookie was made. The nonce is "" if the cookie is not valid. verify always tries all
+// secrets and compares in constant time, so that the time it takes does not show which secret fits.
 func (c *Config) verify(value, account string) (nonce string, generation int64) {
 	if len(value) != cookieEncoding.EncodedLen(cookieLength) {
 		return "", 0

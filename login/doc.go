@@ -1,7 +1,6 @@
-// Package login limits the attempts on a login form, so that an attacker cannot guess
-// passwords, and the owner of an account gets in while strangers are denied. It is for
-// handlers that check a username and a password. For other routes, use a core.Limiter or
-// package policy.
+// Package login limits the attempts on a login form, so that an attacker cannot guess passwords,
+// and the owner of an account gets in while strangers are denied. It is for handlers that check a
+// username and a password. For other routes, use a core.Limiter or package policy.
 //
 // [NewGuard] returns a [Guard]. Pass it to the Middleware of an adapter:
 //

@@ -72,8 +72,8 @@ func (g *Guard) hash(kind, s string) string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// tell reports an event.
-func (g *Guard) tell(a *attempt, kind EventKind, d core.Decision) {
+// report reports an event to the observer and to Config.OnEvent.
+func (g *Guard) report(a *attempt, kind EventKind, d core.Decision) {
 	g.limiter.Report(a.Request.Context(), string(kind))
 	if g.config.OnEvent == nil {
 		return
@@ -100,20 +100,18 @@ type Suspicion struct {
 	Suspicious bool
 	// Username is the normalised username of the account; "" if Suspicious is false.
 	Username string
-	// Failures is the number of attempts of strangers that have failed, or have not
-	// ended yet, in the window of Config.AccountFailures. It does not include this
-	// attempt. While a shared store does not answer, the parts of the quota that other
-	// instances may use count as failures.
+	// Failures is the number of attempts of strangers that have failed, or have not ended yet, in
+	// the window of Config.AccountFailures. It does not include this attempt. While a shared store
+	// does not answer, the parts of the quota that other instances may use count as failures.
 	Failures int64
-	// Limit is the quota of Config.AccountFailures. At this number of failures the
-	// guard denies strangers.
+	// Limit is the quota of Config.AccountFailures, or its burst. At this number of
+	// failures the guard denies strangers.
 	Limit int64
 }
 
-// SuspicionOf returns the state of the account when the guard allowed the request. If
-// the client is trusted, Suspicious is false. Use SuspicionOf in a handler that asks
-// for a second factor: DecisionFrom of the adapter returns d. It may be called
-// concurrently.
+// SuspicionOf returns the state of the account when the guard allowed the request. If the client is
+// trusted, Suspicious is false. Use SuspicionOf in a handler that asks for a second factor:
+// DecisionFrom of the adapter returns d. It may be called concurrently.
 func SuspicionOf(d core.Decision) Suspicion {
 	if a, ok := d.Note().(*attempt); ok {
 		return a.suspicion

@@ -20,6 +20,7 @@ func TestEvents(t *testing.T) {
 	for _, identify := range []bool{false, true} {
 		var events []login.Event
 		s := newSite(t, login.Config{Identify: identify, Secrets: [][]byte{secret}, OnEvent: func(e login.Event) { events = append(events, e) }})
+		s.serve(&request{ctx: t.Context(), method: http.MethodGet, peer: "203.0.113.1"}, http.StatusNotFound) // no attempt, no event
 		s.wrongs(6, "203.0.113.1", "alice")
 		s.right("203.0.113.2", "Alice")
 		s.serve(with(s.cookieOf("alice"), "203.0.113.1", "alice"), 200)

@@ -10,19 +10,18 @@ import (
 	"github.com/floodgate-go/floodgate/stores/resilient"
 )
 
-// Guard limits the attempts on a login form. [NewGuard] makes it. It is a
-// [core.Checker], which the Middleware of every adapter accepts. Its methods may be
-// called concurrently.
+// Guard limits the attempts on a login form. [NewGuard] makes it. It is a [core.Checker], which the
+// Middleware of every adapter accepts. Its methods may be called concurrently.
 type Guard struct {
 	config  Config
 	limiter *core.Limiter
 	memory  memory
 	hashKey []byte // of events
 	close   func() error
-	places  *inflight.Limiter
+	slots   *inflight.Limiter
 
 	failed    atomic.Bool   // an attempt has failed
-	succeeded atomic.Uint64 // attempts, before the first that has failed
+	succeeded atomic.Uint64 // attempts with a form, before the first that has failed
 }
 
 var _ core.Checker = (*Guard)(nil)
@@ -54,7 +53,7 @@ func NewGuard(c Config) (*Guard, error) {
 		g.memory, err = openMemory(&g.config, store)
 	}
 	if err == nil {
-		g.places, err = newPlaces(&g.config)
+		g.slots, err = newSlots(&g.config)
 	}
 	if err != nil {
 		return nil, errors.Join(err, closeStore())
@@ -62,9 +61,8 @@ func NewGuard(c Config) (*Guard, error) {
 	return g, nil
 }
 
-// Close closes the counters that the guard keeps in this process. It does not close
-// Config.Store. After Close, the guard denies attempts that need these counters with
-// 503.
+// Close closes the counters that the guard keeps in this process. It does not close Config.Store.
+// After Close, the guard denies attempts that need these counters with 503.
 func (g *Guard) Close() error { return g.close() }
 
 // Guarantees returns what the guard's store promises: see [core.Limiter.Guarantees].
@@ -76,11 +74,10 @@ type hooks struct {
 	guard *Guard
 }
 
-// ShouldLimit returns false for a request that cannot be an attempt: its method is
-// not in Config.Methods, it has no body, and no source finds a username in it or
-// returns an error, as it would if the query had the username. A request with a body
-// may be an attempt whatever its method is, because a middleware before or behind the
-// guard may override the method.
+// ShouldLimit returns false for a request that cannot be an attempt: its method is not in
+// Config.Methods, it has no body, and no source finds a username in it or returns an error, as it
+// would if the query had the username. A request with a body may be an attempt whatever its method
+// is, because a middleware before or behind the guard may override the method.
 func (h hooks) ShouldLimit(r core.Request) bool {
 	if h.guard.config.logsIn(r) {
 		return true
@@ -99,21 +96,24 @@ func (c *Config) logsIn(r core.Request) bool { return slices.Contains(c.Methods,
 // the client is trusted before they choose the limits: see attempt.find.
 func (g *Guard) Check(r core.Request) (d core.Decision) {
 	a := &attempt{Request: r, guard: g}
-	judges := false
+	settles := false
 	defer func() {
-		if !judges { // also if a hook or key function has panicked
-			g.places.Settle(a, a.place, core.Outcome{}) // does nothing without a place
+		if !settles { // also if a hook or key function has panicked
+			g.slots.Settle(a, a.slot, core.Outcome{}) // does nothing without a slot
 		}
 	}()
 	d = g.limiter.Check(a)
+	if d.Reason == core.ReasonSkipped {
+		return d
+	}
 	d.SetNote(a)
 	switch d.Reason {
 	case core.ReasonOverLimit:
-		g.tell(a, EventDenied, d)
+		g.report(a, EventDenied, d)
 	case core.ReasonWithinLimits:
 		g.suspect(a, &d)
 	}
-	judges = d.Allowed && d.NeedsOutcome()
+	settles = d.Allowed
 	return d
 }
 
@@ -122,15 +122,15 @@ func (g *Guard) Check(r core.Request) (d core.Decision) {
 func (g *Guard) suspect(a *attempt, d *core.Decision) {
 	for s := range d.Limits() {
 		if s.Rule == ruleAccount {
-			a.suspicion.Failures = s.Limit.Quota - s.Remaining - 1 // without this attempt
-			a.suspicion.Limit = s.Limit.Quota
+			a.suspicion.Limit = s.Limit.Capacity()
+			a.suspicion.Failures = a.suspicion.Limit - s.Remaining - 1 // without this attempt
 		}
 	}
 	if a.suspicion.Limit == 0 || a.suspicion.Failures < g.config.SuspiciousAfter {
 		return
 	}
 	a.suspicion.Suspicious, a.suspicion.Username = true, a.account
-	g.tell(a, EventSuspected, *d)
+	g.report(a, EventSuspected, *d)
 	if g.config.OnSuspicion == nil {
 		return
 	}
@@ -140,11 +140,10 @@ func (g *Guard) suspect(a *attempt, d *core.Decision) {
 	g.limiter.Settle(a, *d, core.Outcome{Status: int(neither)}) // the hit of the address stays
 	d.Allowed, d.Reason = false, core.ReasonOverLimit
 	d.RetryAfter = core.Never // no wait makes the guard allow it
-	g.tell(a, EventDenied, *d)
+	g.report(a, EventDenied, *d)
 }
 
-// Deny returns the response to an attempt that Check has denied. It implements
-// [core.Checker].
+// Deny returns the response to an attempt that Check has denied. It implements [core.Checker].
 func (g *Guard) Deny(r core.Request, d core.Decision) core.Denial { return g.limiter.Deny(r, d) }
 
 // OnDisallowed returns the denial of OnSuspicion, or of Config.OnDisallowed. The standard denial
@@ -163,16 +162,13 @@ func (h hooks) OnDisallowed(r core.Request, d core.Decision) core.Denial {
 	return denial
 }
 
-// Settle counts the outcome of an attempt that Check has allowed. It implements
-// [core.Checker].
+// Settle counts the outcome of an attempt that Check has allowed. It implements [core.Checker].
 func (g *Guard) Settle(r core.Request, d core.Decision, o core.Outcome) {
 	a, ok := d.Note().(*attempt)
 	if !ok || !a.settled.CompareAndSwap(false, true) {
 		return
 	}
-	result := g.config.judge(a, o)
-	g.limiter.Settle(r, d, core.Outcome{Status: int(result)})
-	g.places.Settle(a, a.place, core.Outcome{})
+	result := g.settle(a, r, d, o)
 	switch {
 	case result == success:
 		if err := g.memory.remember(a.Context(), a.trust, a.address, a.account); err != nil && !errors.Is(err, resilient.ErrDown) { // which package resilient has logged
@@ -183,13 +179,21 @@ func (g *Guard) Settle(r core.Request, d core.Decision, o core.Outcome) {
 			g.config.Log.Warn("login: no attempt has failed so far. If the handler answers a wrong password with a status below 400, the guard takes it for a success and limits nobody: "+
 				"answer it with 401, or set login.Config.Success", "limiter", g.config.Name, "attempts", neverFails)
 		}
-		g.tell(a, EventSucceeded, d)
+		g.report(a, EventSucceeded, d)
 	case o.Canceled && !o.Panicked:
-		g.tell(a, EventCanceled, d)
+		g.report(a, EventCanceled, d)
 	case result == failure:
 		g.failed.Store(true)
-		g.tell(a, EventFailed, d)
+		g.report(a, EventFailed, d)
 	}
+}
+
+// settle judges an attempt, settles its hits and releases its slot, also if Success or Failure panics.
+func (g *Guard) settle(a *attempt, r core.Request, d core.Decision, o core.Outcome) result {
+	defer g.slots.Settle(a, a.slot, core.Outcome{})
+	judged := g.config.judge(a, o)
+	g.limiter.Settle(r, d, core.Outcome{Status: int(judged)})
+	return judged
 }
 
 // neverFails is how many attempts succeed before the log says that none has failed.

@@ -130,7 +130,14 @@ func TestADayOfGuessing(t *testing.T) {
 }
 
 func TestASuccessResetsTheFailuresOfItsAddressAndAccountOnly(t *testing.T) {
-	s := newSite(t, login.Config{})
+	s := newSite(t, login.Config{Secrets: [][]byte{secret}})
+	cookie := s.cookieOf("carol") // a success resets the failures of a device cookie too
+	s.want(many(10, func(i int) int {
+		return s.serve(with(cookie, "203.0.113.3", "carol"), []int{401, 401, 401, 401, 200}[i%5])
+	}), "map[200:2 401:8]")
+	if s.last.Load().Trust != "device" {
+		t.Errorf("%+v", s.last.Load())
+	}
 	s.wrongs(4, "203.0.113.1", "alice")
 	s.wrongs(4, "203.0.113.2", "alice")
 	s.want(many(1, func(int) int { return s.right("203.0.113.1", "alice") }), "map[200:1]")

@@ -9,7 +9,8 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// result is what an outcome means for an attempt: the status by which the rules know it.
+// result is the meaning of an outcome for an attempt. Its value is the status that the rules'
+// functions Counts and Clears get.
 type result int
 
 const (

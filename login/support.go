@@ -57,8 +57,7 @@ func (g *Guard) addressKey(ctx context.Context, method, address string) (string,
 type Status struct {
 	// Address is the limit on the attempts of the address: Config.Attempts.
 	Address core.LimitStatus
-	// AddressAccount is the limit on the failures of the address for the account:
-	// Config.Failures.
+	// AddressAccount is the limit on the failures of the address for the account: Config.Failures.
 	AddressAccount core.LimitStatus
 	// Account is the limit on the failures of the account: Config.AccountFailures.
 	Account core.LimitStatus

@@ -3,6 +3,7 @@ package login_test
 import (
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/login"
@@ -97,11 +98,17 @@ func TestTheLimitOfTheAddressLimitsCallsOfOnSuspicion(t *testing.T) {
 	}
 }
 
-// By default, an account is suspicious from half of the quota on, rounded up.
+// By default, an account is suspicious from half of the quota on, rounded up: of the burst, if there is one.
 func TestWhenSuspicionBegins(t *testing.T) {
-	for _, row := range []struct{ quota, after, want int64 }{{10, 0, 5}, {9, 0, 5}, {2, 0, 1}, {10, 1, 1}} {
+	bucket := func(burst int64) core.Limit {
+		return core.Limit{Quota: 100, Window: time.Hour, Algorithm: core.TokenBucket, Burst: burst}
+	}
+	for _, row := range []struct {
+		limit       core.Limit
+		after, want int64
+	}{{core.PerHour(10), 0, 5}, {core.PerHour(9), 0, 5}, {core.PerHour(2), 0, 1}, {core.PerHour(10), 1, 1}, {bucket(10), 0, 5}, {bucket(200), 1, 1}} {
 		first := int64(-1)
-		s := newSite(t, login.Config{AccountFailures: core.PerHour(row.quota), SuspiciousAfter: row.after, OnSuspicion: func(_ core.Request, sus login.Suspicion) *core.Denial {
+		s := newSite(t, login.Config{AccountFailures: row.limit, SuspiciousAfter: row.after, OnSuspicion: func(_ core.Request, sus login.Suspicion) *core.Denial {
 			if first < 0 {
 				first = sus.Failures
 			}

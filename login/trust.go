@@ -16,11 +16,11 @@ import (
 //   - The generation of an account, which every Forget changes. A device cookie and a known
 //     address have the generation in which they were made. An address is known while the
 //     account's generation is the same. A cookie is valid while it is the same, or 0.
-//   - The number of an account, which every Unblock changes. It is part of the keys of
+//   - The unblocks of an account, which every Unblock changes. They are part of the keys of
 //     address and account, so that an Unblock gives each address an empty counter.
 //   - The addresses that have logged in to an account.
 //
-// Generations and numbers are sums: each Forget or Unblock takes a random number of hits.
+// Generations and unblocks are sums: each Forget or Unblock takes a random number of hits.
 // Three facts make this safe:
 //
 //   - Trust never lasts longer than the window of the sum. Each Forget that ends the trust in
@@ -40,9 +40,9 @@ const (
 	mostHits = 1 << 20 // the most hits that a Forget or Unblock takes
 	maxSum   = core.MaxQuota / 2
 
-	// The counter of a known address has one take, of knownHits and the generation. That is
-	// more than half of the quota: of two takes at once, the second is denied. A counter that
-	// cannot be read is full, which no take makes it.
+	// A known address takes knownHits plus the generation, once. That is more than half of the
+	// quota: of two takes at once, the second is denied. No such take fills the counter: a full
+	// counter is one that cannot be read.
 	knownHits = core.MaxQuota/2 + 1
 )
 
@@ -91,7 +91,7 @@ func newMemory(c *Config, store core.Store, sum core.Limit) (memory, error) {
 // trust is what the guard remembers of an address and an account.
 type trust struct {
 	generation int64
-	number     int64 // of the Unblocks
+	unblocks   int64 // the sum of the Unblocks
 	known      bool
 	// sure is false if the shared counters do not answer, or the generation is not known. No
 	// address is known then.
@@ -116,7 +116,7 @@ func (m memory) read(ctx context.Context, address, account string) (t trust, err
 		case ruleForgotten:
 			t.generation, t.sure = used, l.Remaining >= mostHits
 		case ruleUnblocked:
-			t.number = used
+			t.unblocks = used
 		case ruleKnown:
 			takenBy = used
 		}
@@ -133,7 +133,7 @@ func (t trust) holds(given int64) bool {
 }
 
 // remember makes an address known for an account in the generation of t. It does nothing
-// if that is not known.
+// if the generation or the address is not known.
 func (m memory) remember(ctx context.Context, t trust, address, account string) error {
 	if !t.sure || address == "" {
 		return nil
@@ -147,7 +147,8 @@ func (m memory) remember(ctx context.Context, t trust, address, account string) 
 
 var errFull = errors.New("the counter of the account is full")
 
-// change changes the account's generation or number. It returns errFull if it cannot.
+// change adds a random number to the account's generation or unblocks. It returns errFull if
+// the counter has no room.
 func (m memory) change(ctx context.Context, rule, account string) error {
 	d, err := m.limiter.Take(context.WithoutCancel(ctx), 1+rand.Int64N(mostHits), core.Hit{Rule: rule, Key: account})
 	switch {
@@ -161,12 +162,11 @@ func (m memory) change(ctx context.Context, rule, account string) error {
 	return nil
 }
 
-// Forget ends the trust in all clients of an account: every device cookie and every known
-// address, on every instance that shares the store, before Forget returns. The clients count
-// as strangers until they log in again. Call Forget after a new password has been stored, and
-// if somebody may have stolen a browser's cookies. An attempt that began before the Forget
-// does not make its address known. While a shared store does not answer, older device
-// cookies are valid.
+// Forget ends the trust in all clients of an account: every device cookie and every known address,
+// on every instance that shares the store, before Forget returns. The clients count as strangers
+// until they log in again. Call Forget after a new password has been stored, and if somebody may
+// have stolen a browser's cookies. An attempt that began before the Forget does not make its
+// address known. While a shared store does not answer, older device cookies are valid.
 //
 // Forget does not check whether the account exists, does not reset the account's failures
 // (see [Guard.Unblock]), and does not stop if ctx is canceled. After an error, the clients

@@ -28,7 +28,7 @@
 //	    limits: 3/6s                # or {maximumRequests: 3, timePeriodInMilliseconds: 6000}
 //	    headers: x-milliseconds     # the default is off
 //	  - name: by-client
-//	    key: user                   # WithUser says who that is
+//	    key: user                   # WithUser returns it
 //	    fallback: ip                # for requests without a user
 //	    tiers: {default: 100/m, paid: [1000/m, 20000/d]} # WithTier chooses
 //	    quotas: {ann: 5000/m}       # of single keys; WithQuota has those of a database
@@ -38,8 +38,8 @@
 //	    limits: 10/s token_bucket burst=20
 //	    dry-run: true               # decide, count and report, deny nothing
 //
-// docs/file/policy-reference.md describes all fields, and docs/file/policy-files.md says what
-// paths and expressions mean. Limits are written as core.ParseLimits reads them.
+// docs/file/policy-reference.md describes all fields. docs/file/policy-files.md explains paths, and
+// docs/file/expressions.md expressions. Limits are written as core.ParseLimits reads them.
 //
 // # Promises
 //

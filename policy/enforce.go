@@ -31,7 +31,7 @@ type enforcedPolicy struct {
 	*file.Policy
 	sources *expression.Sources
 	options *options
-	wait    time.Duration // how long a request may wait for its turn; 0: none waits
+	wait    time.Duration // how long a request may wait; 0: none waits
 
 	first, end int // the policy's part of the limiter's rules
 }
@@ -149,7 +149,7 @@ func pathOf(r core.Request) *paths.Path {
 	return q.path
 }
 
-// verdict is the answer to whether a policy applies to a request, or why not.
+// verdict is whether a policy applies to a request, and the reason if it does not.
 type verdict uint8
 
 const (
@@ -161,7 +161,7 @@ const (
 	exempted
 )
 
-// verdict reports whether the policy applies to a request.
+// verdict returns the policy's verdict on a request.
 func (p *enforcedPolicy) verdict(r core.Request) verdict {
 	switch v := verdictOf(&p.Match, r); {
 	case v == preflight && p.denies(r): // a preflight is not limited, but it is denied
@@ -173,9 +173,8 @@ func (p *enforcedPolicy) verdict(r core.Request) verdict {
 	}
 }
 
-// verdictOf reports whether a match covers a request. If its expression cannot
-// be evaluated, the match covers the request: a client must not escape a limit
-// that way.
+// verdictOf returns whether a request meets the conditions of a match. If the expression
+// cannot be evaluated, it is taken for true: a client must not escape a limit that way.
 func verdictOf(m *file.Match, r core.Request) verdict {
 	method := r.Method()
 	if len(m.Methods) > 0 && !slices.Contains(m.Methods, method) && (method != "HEAD" || !slices.Contains(m.Methods, "GET")) {
@@ -195,7 +194,7 @@ func verdictOf(m *file.Match, r core.Request) verdict {
 	return matches
 }
 
-// why describes a verdict.
+// why explains a verdict.
 func (v verdict) why(m *file.Match) string {
 	switch v {
 	case otherMethod:
@@ -226,7 +225,7 @@ func (p *enforcedPolicy) isDenyRule(name string) bool { return name == p.DenyRul
 
 // costOf returns how many hits a request costs.
 func (p *enforcedPolicy) costOf(r core.Request) (int64, error) {
-	if p.Cost == nil || p.denies(r) { // a request that costs nothing would be allowed
+	if p.Cost == nil || p.denies(r) { // a cost of 0 would be allowed
 		return 1, nil
 	}
 	return p.Cost.Hits(r)
@@ -397,7 +396,7 @@ func (h *hooks) OnDisallowed(r core.Request, d core.Decision) core.Denial {
 	return denial
 }
 
-// applyDenied changes the default denial as the file's on-denied says.
+// applyDenied changes the default denial by the field on-denied.
 func applyDenied(s *file.Denied, d core.Denial) core.Denial {
 	switch {
 	case len(s.Body) > 0:

@@ -163,7 +163,10 @@ func TestWarnings(t *testing.T) {
 		`policies: [{name: a, key: 'query["x"]', missing: reject, limits: 1/h, match: {methods: [GET], paths: [/x]}}, {name: b, limits: 1/h, match: {methods: [GET], paths: [/x]}}]`: nil,
 		`policies: [{name: a, key: 'query["x"]', missing: reject, limits: 1/h}, {name: b, key: ip, tier: 'header["t"]', tiers: {default: 1/h, staff: unlimited}}]`:                   {"policies[1].tier: header itself, and so chooses its tier", "policies[0].key: query parameter gets"},
 		`policies: [{name: a, key: ip, tier: 'query["t"]', tiers: {default: 1/h, staff: unlimited}}]`:                                                                                {"policies[0].tier: query parameter itself"},
-		`policies: [{name: a, limits: 1/h, cost: 'int(json["n"])'}, {name: b, limits: 1/h, cost: 'len(path)'}]`:                                                                      {"policies[0].cost: JSON field itself, and so chooses what its request costs"},
+		`policies: [{name: a, limits: 1/h, cost: 'int(json["n"])'}, {name: b, limits: 1/h, cost: 'len(path)'}]`:                                                                      {"policies[0].cost: JSON field itself, and so chooses what its request costs", "policies[1].cost: path itself"},
+		// Handlers accept few methods, and many spellings of a path.
+		`policies: [{name: a, key: path, limits: 1/h}]`:   {"policies[0].key: path gets another counter"},
+		`policies: [{name: a, key: method, limits: 1/h}]`: nil,
 		// A header that the operator's proxy writes is not the client's.
 		`{trusted-headers: [X-Plan, x-id], policies: [{name: a, key: 'header["X-ID"]', missing: reject, tier: 'header["x-plan"]', tiers: {default: 1/h}, cost: 'len(header["x-plan"])'}]}`: nil,
 		`{trusted-headers: [X-Id], policies: [{name: a, key: 'header["x-id"] + header["x"]', missing: reject, limits: 1/h}]}`:                                                              {"policies[0].key: header gets another counter"},

@@ -14,8 +14,8 @@ type slotPolicy struct {
 	limiter *inflight.Limiter // nil: the file is not in force yet
 }
 
-// slotsOf identifies the limiter of a policy with in-flight. A policy that counts in another
-// place gets another limiter.
+// slotsOf identifies the limiter of a policy with in-flight. If the field counting changes,
+// the policy gets another limiter.
 type slotsOf struct {
 	name   string
 	shared bool
@@ -77,8 +77,7 @@ func (s *Set) buildSlots(f *enforcedFile) (err error) {
 	return nil
 }
 
-// applies reports whether a request takes a slot. A request that is denied by its address
-// takes none.
+// applies reports whether a request takes a slot. A request from a denied address takes none.
 func (s *slotPolicy) applies(q *request) bool {
 	return q.asks(s.Name) && s.verdict(q) == matches && !s.denies(q)
 }

@@ -88,6 +88,11 @@ func TestInFlight(t *testing.T) {
 	r.held(2)
 	third()
 	r.held(0)
+	q := floodgatetest.NewRequest("GET", "/other")
+	d := r.set.Check(q)
+	if r.set.Settle(q, d, core.Outcome{}); d.Reason != core.ReasonWithinLimits || d.Rule() != "policies.all" {
+		t.Errorf("no limits, only slots: %v", d)
+	}
 }
 
 // A denied address takes no slot, and gets its own answer while all slots are held.

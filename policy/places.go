@@ -8,9 +8,9 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// places is a store in which some rules count in a local store and some in a shared one,
-// as the field counting says. A take of both is made in the local store first. It is
-// refunded there if the shared store denies it or fails.
+// places is a store over two others. Some rules count in the local store, others in the
+// shared one: see the field counting. A take of both is made in the local store first. It
+// is refunded there if the shared store denies it or fails.
 type places struct {
 	local, shared core.Store
 
@@ -113,7 +113,7 @@ func (c *placesCounters) Do(ctx context.Context, whole *core.Batch) error {
 	}
 	err := h.shared.do(ctx, whole)
 	if errors.Is(err, core.ErrNotCharged) {
-		return err // which must be true of both stores
+		return err // it promises that neither store has charged
 	}
 	return errors.Join(err, h.local.do(ctx, whole))
 }

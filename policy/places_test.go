@@ -145,6 +145,7 @@ type failing struct {
 	core.Counters
 	asked []core.Batch
 	fault error
+	gone  func() // is called before it fails; nil: nothing is
 }
 
 func (s *failing) Open(limiter string, rules []core.StoreRule) (_ core.Counters, err error) {
@@ -155,9 +156,22 @@ func (s *failing) Open(limiter string, rules []core.StoreRule) (_ core.Counters,
 func (s *failing) Do(ctx context.Context, b *core.Batch) error {
 	s.asked = append(s.asked, *b)
 	if s.fault != nil {
+		if s.gone != nil {
+			s.gone()
+		}
 		return s.fault
 	}
 	return s.Counters.Do(ctx, b)
+}
+
+// impatient are counters that do nothing for a client that has gone.
+type impatient struct{ core.Counters }
+
+func (c impatient) Do(ctx context.Context, b *core.Batch) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return c.Counters.Do(ctx, b)
 }
 
 func TestAFailingSharedStoreChargesNothingLocally(t *testing.T) {
@@ -170,9 +184,9 @@ func TestAFailingSharedStoreChargesNothingLocally(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shared.fault = fault
 	ctx, cancel := context.WithCancel(t.Context())
-	cancel() // the client has gone, too
+	shared.fault, shared.gone = fault, cancel // the client goes, too
+	bound.(*placesCounters).local = impatient{bound.(*placesCounters).local}
 	if err := storetest.Do(ctx, bound, core.OpTake, one()); !errors.Is(err, fault) {
 		t.Errorf("the error is %v, want %v", err, fault)
 	}

@@ -222,7 +222,7 @@ func TestCountsStayWhileAFileChanges(t *testing.T) {
 }
 
 func TestAClosedSetFails(t *testing.T) {
-	set, err := policy.Parse("f", []byte("policies: [{name: a, limits: 1/m}]"))
+	set, err := policy.Parse("f", []byte("{store: {redis: {address: '127.0.0.1:1'}}, policies: [{name: a, limits: 1/m, counting: local}]}"))
 	if err != nil {
 		t.Fatal(err)
 	}

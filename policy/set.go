@@ -40,7 +40,7 @@ type Set struct {
 	local   *core.Memory
 	places  *places                       // over shared and local; nil if there is one store
 	slots   map[slotsOf]*inflight.Limiter // of the policies with in-flight, also of former files
-	wanted  map[string]bool               // names that Only was asked for
+	wanted  map[string]bool               // the names given to Only: every later file must have them
 	closed  bool
 	unwatch context.CancelFunc // nil: the file is not watched
 }
@@ -82,7 +82,7 @@ func readFile(path string) ([]byte, error) { return regularfile.Read(path, file.
 // Replace puts another text of the file in force, at one moment for all later
 // requests. A counter keeps its count if its policy keeps its name and counting, and
 // its limit keeps its algorithm, window, precision and alignment. After an error
-// nothing has changed. The fields name, store and local cannot change while a
+// no policy that can deny has changed. The fields name, store and local cannot change while a
 // program runs. A Set of [Watch] keeps the text until the file changes.
 func (s *Set) Replace(text []byte) error {
 	s.change.Lock()
@@ -243,8 +243,8 @@ func (s *Set) open(m *mistakes, f *enforcedFile) bool {
 	return !m.found()
 }
 
-// Close stops watching the file and closes the stores that the Set has opened.
-// Decisions after that fail. Close does not wait for a function of [OnReload] that runs.
+// Close stops watching the file and closes the stores that the Set has opened. Decisions
+// after that fail. Closing again does nothing. Close does not wait for a function of [OnReload] that runs.
 func (s *Set) Close() error {
 	s.change.Lock()
 	closed := s.closed
@@ -290,7 +290,10 @@ func (s *Set) check(r core.Request, only []string) core.Decision {
 			held = append(held, heldSlot{slot.limiter, d})
 		}
 	}
-	d := s.checkHits(q)
+	d := s.limiter.Check(q)
+	if dry := s.current.Load().dry; dry != nil && d.Allowed {
+		dry.Check(q)
+	}
 	if !d.Allowed || len(held) == 0 {
 		return d
 	}
@@ -300,28 +303,6 @@ func (s *Set) check(r core.Request, only []string) core.Decision {
 	d.SetNote(held)
 	held = nil // Settle releases them
 	return d
-}
-
-// checkHits decides by all rules but the fields in-flight.
-func (s *Set) checkHits(q *request) core.Decision {
-	d := s.limiter.Check(q)
-	if dry := s.current.Load().dry; dry != nil && d.Allowed {
-		s.tryDry(dry, q, d)
-	}
-	return d
-}
-
-// tryDry lets the policies of the dry run decide on a request that the others allow. d is
-// the decision of the others.
-func (s *Set) tryDry(dry *core.Limiter, q *request, d core.Decision) {
-	done := false
-	defer func() {
-		if !done && d.NeedsOutcome() { // a hook has panicked: nobody else will settle the decision
-			s.Settle(q, d, core.Outcome{Panicked: true})
-		}
-	}()
-	dry.Check(q)
-	done = true
 }
 
 // Deny implements [core.Checker].

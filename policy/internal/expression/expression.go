@@ -42,10 +42,10 @@ type Expression struct {
 	program  *vm.Program
 	prefixes [][]netip.Prefix // of its calls of cidr
 	fields   map[accessed]readers
-	single   core.KeyFunc // if the expression is nothing but one value of the request
+	single   core.KeyFunc // of an expression that is just one value of the request; else nil
 	sources  *Sources
 	patterns int      // instructions of its regular expressions
-	values   []string // what it reads of a request: the plainNames and namedNames, each once
+	values   []string // the plainNames and namedNames that it reads, each once
 }
 
 // mostInput returns how many bytes an evaluation may read.
@@ -68,7 +68,7 @@ var (
 	builtins = []string{"len", "lower", "upper", "trim", "trimPrefix", "trimSuffix", "int", "float", "string", "abs", "min", "max", "round", "floor", "ceil", "indexOf", "lastIndexOf", "hasPrefix", "hasSuffix"}
 )
 
-// attributes are the spellings of MuleSoft that are read.
+// attributes is the hint for MuleSoft's attributes.
 const attributes = "known are attributes.method, attributes.requestPath, attributes.remoteAddress, attributes.headers['x'] and attributes.queryParams['x']"
 
 // Error is a mistake in an expression.
@@ -77,7 +77,7 @@ type Error struct {
 	Hint    string // how to write it; may be ""
 }
 
-// Kind is what the values of an expression are for.
+// Kind is the use of an expression's values.
 type Kind uint8
 
 // The kinds of expressions.
@@ -107,7 +107,8 @@ func Compile(text string, from *Sources, kind Kind) (e *Expression, bad *Error) 
 	}()
 	e = &Expression{text: text, sources: from, fields: map[accessed]readers{}}
 	rewriting := &rewriter{expression: e}
-	options := []expr.Option{expr.Env(&scope{}), expr.MaxNodes(maxNodesOf), expr.Patch(rewriting), expr.DisableAllBuiltins()}
+	options := []expr.Option{expr.Env(&scope{}), expr.MaxNodes(maxNodesOf), expr.Patch(rewriting), expr.DisableAllBuiltins(),
+		expr.Operator("+", "sum "), expr.Operator("-", "difference "), expr.Operator("*", "product ")}
 	for _, name := range builtins {
 		options = append(options, expr.EnableBuiltin(name))
 	}
@@ -141,7 +142,7 @@ var (
 	curly     = regexp.MustCompile(`unrecognized character: U\+201[89CD]`)
 )
 
-// oneCounter is for those who write a text that is the same for all requests.
+// oneCounter is the hint for a key that is the same for all requests.
 const oneCounter = "for one counter of all requests, leave the key out"
 
 // describe returns an Error for the compiler's.

@@ -15,7 +15,7 @@ import (
 func (e *Expression) String() string { return e.text }
 
 // written has the values that a client can choose, and their names for messages.
-var written = map[string]string{"header": "header", "query": "query parameter", "param": "path parameter", "cookie": "cookie", "form": "form field", "json": "JSON field"}
+var written = map[string]string{"path": "path", "header": "header", "query": "query parameter", "param": "path parameter", "cookie": "cookie", "form": "form field", "json": "JSON field"}
 
 // Written returns the name of the first value that the expression reads and a client
 // can choose, such as "query parameter"; "" if there is none. The expression may be

@@ -13,9 +13,9 @@ import (
 	"github.com/floodgate-go/floodgate/policy/internal/words"
 )
 
-// rewriter turns what operators write into calls of the scope's functions:
-// method into "plain "("method"), header["x"] into "named "("header", "x"). Names that
-// end with a space cannot be written in an expression.
+// rewriter replaces the names in an expression by calls of the scope's functions: method by
+// "plain "("method"), header["x"] by "named "("header", "x"). Names that end with a space
+// cannot be written in an expression.
 type rewriter struct {
 	expression *Expression
 	bad        *Error // the first mistake
@@ -89,7 +89,7 @@ func (w *rewriter) pattern(text string) {
 	}
 }
 
-// reads notes what an expression reads of a request.
+// reads notes that the expression reads a value of the request.
 func (w *rewriter) reads(name string) {
 	if !slices.Contains(w.expression.values, name) {
 		w.expression.values = append(w.expression.values, name)
@@ -175,7 +175,7 @@ func (w *rewriter) call(node *ast.Node, n *ast.CallNode) {
 	ast.Patch(node, call("inside", index))
 }
 
-// plainOf returns which of the plainNames a rewritten node is, "" if it is none.
+// plainOf returns the one of plainNames that a rewritten node reads, or "".
 func plainOf(n ast.Node) string {
 	if c, ok := n.(*ast.CallNode); ok && len(c.Arguments) == 1 && c.Callee.String() == "plain " {
 		return c.Arguments[0].(*ast.StringNode).Value

@@ -2,6 +2,7 @@ package expression
 
 import (
 	"fmt"
+	"math"
 	"net/netip"
 	"strings"
 
@@ -18,12 +19,17 @@ type scope struct {
 	Named  func(string, string) string `expr:"named "`
 	Inside func(int) bool              `expr:"inside "`
 
+	// The operators + - * of integers.
+	Sum        func(a, b int) int `expr:"sum "`
+	Difference func(a, b int) int `expr:"difference "`
+	Product    func(a, b int) int `expr:"product "`
+
 	machine    vm.VM
 	request    core.Request
 	expression *Expression
-	certain    bool  // it decides whether a policy is for the request
+	certain    bool  // the expression decides whether a policy applies to the request
 	input      int   // bytes that have been read
-	err        error // of the first value that could not be read
+	err        error // of the first value that could not be read or computed
 }
 
 func newScope() *scope {
@@ -39,7 +45,19 @@ func newScope() *scope {
 	s.Inside = func(prefixes int) bool {
 		return contain(s.expression.prefixes[prefixes], s.expression.sources.AddressOf(s.request))
 	}
+	s.Sum = func(a, b int) int { return s.integer(a+b, float64(a)+float64(b)) }
+	s.Difference = func(a, b int) int { return s.integer(a-b, float64(a)-float64(b)) }
+	s.Product = func(a, b int) int { return s.integer(a*b, float64(a)*float64(b)) }
 	return s
+}
+
+// integer returns the result n of an operator. If n may have overflowed, the request is at fault: a
+// huge number must not become a small cost. about is the result as a float64.
+func (s *scope) integer(n int, about float64) int {
+	if math.Abs(about) > 1<<62 && s.err == nil {
+		s.err = fmt.Errorf("%w: the expression %q has a result above 2^62", core.ErrBadRequest, words.Shorten(s.expression.text))
+	}
+	return n
 }
 
 // text reads a value of the request and counts its bytes against the bound.
@@ -76,7 +94,7 @@ func contain(prefixes []netip.Prefix, a netip.Addr) bool {
 	return false
 }
 
-// ParsePrefix reads a prefix, or an address that stands for itself.
+// ParsePrefix reads a prefix, or an address as the prefix of itself alone.
 func ParsePrefix(text string) (netip.Prefix, error) {
 	want := fmt.Errorf("%q: want an address or a prefix such as 10.0.0.0/8", words.Shorten(text))
 	if !strings.Contains(text, "/") {

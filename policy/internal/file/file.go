@@ -19,7 +19,7 @@ type Spec struct {
 	Store    *Store // nil: none
 	Local    Local
 	Policies []*Policy
-	Doubts   []Problem // what is legal and probably a mistake
+	Doubts   []Problem // values that are legal and probably mistakes
 }
 
 // Local has the settings of the process.
@@ -33,8 +33,8 @@ const maxPolicies = 1000
 
 // Options are values that a program supplies in addition to the file.
 type Options struct {
-	User func(r core.Request) string // who the user of a request is; nil: expressions cannot use user
-	Tier bool                        // whether the program says which tier a request is of
+	User func(r core.Request) string // policy.WithUser; nil: expressions cannot use user
+	Tier bool                        // the program has given policy.WithTier
 }
 
 // Place is a place in a file.
@@ -43,11 +43,11 @@ type Place struct {
 	Field        string // the path of the field, such as policies[0].limits; "" if none is meant
 }
 
-// Problem is a mistake in a file, or something that is legal and probably one.
+// Problem is a mistake in a file, or a value that is legal and probably a mistake.
 type Problem struct {
 	Place
 	Text string // describes the mistake and quotes the value
-	Hint string // what would be right; may be ""
+	Hint string // what to write instead; may be ""
 }
 
 // Read reads the text of a file. If there are problems, the file cannot be used.
@@ -81,8 +81,8 @@ func (r *reader) file(v value) {
 	if !m.has("policies") {
 		return
 	}
-	// Policies are read last: their expressions are compiled for the client's address, and
-	// they count in the store, wherever these stand in the file.
+	// Policies are read last, because they need client-ip and store, which may follow them in
+	// the file.
 	all, _ := list(r, maxPolicies, "a list of policies", r.policy)(policies)
 	for _, p := range all {
 		if p.Name != "" {
@@ -103,7 +103,7 @@ func (r *reader) local(v value) (Local, bool) {
 	return l, ok
 }
 
-// clientIP reads where the client's address comes from.
+// clientIP reads the proxies and the header of the client's address.
 func (r *reader) clientIP(v value) {
 	var proxies []netip.Prefix
 	var header string

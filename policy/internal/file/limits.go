@@ -73,7 +73,7 @@ type Tier struct {
 	Limits    []core.Limit
 }
 
-// DefaultTier is the tier of requests of no tier that a policy names.
+// DefaultTier is the tier of a request whose tier the policy does not name.
 const DefaultTier = "default"
 
 const unlimited = "unlimited"
@@ -107,7 +107,7 @@ func (r *reader) tiers(v value) ([]Tier, bool) {
 // the key is unlimited.
 type Quotas map[time.Duration]int64
 
-// Of returns the quota for a limit; false if it keeps its own.
+// Of returns the quota of the key for a limit; found is false if the limit keeps its own.
 func (q Quotas) Of(l *core.Limit) (quota int64, found bool) {
 	if q == nil {
 		return core.Unlimited, true
@@ -118,8 +118,8 @@ func (q Quotas) Of(l *core.Limit) (quota int64, found bool) {
 
 const quotaWant = "want quotas with the windows of the policy's limits such as 1000/m, 20000/d, or " + unlimited
 
-// quotas reads the quotas of single keys of a policy whose limits have been read: the
-// window says which limit a quota is for.
+// quotas reads the quotas of single keys of a policy whose limits have been read. A quota
+// is for the limit with the same window.
 func (r *reader) quotas(v value, p *Policy) {
 	most := map[time.Duration]int64{} // the largest quota, by the windows of the limits
 	for _, limits := range p.limitSets() {

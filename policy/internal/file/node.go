@@ -32,8 +32,8 @@ func (v value) place() Place {
 // reader reads the values of a file and notes the problems.
 type reader struct {
 	errs    []Problem
-	doubts  []Problem // what is legal and probably a mistake
-	spec    *Spec     // what has been read so far
+	doubts  []Problem // values that are legal and probably mistakes
+	spec    *Spec     // the part of the file that has been read
 	options Options
 }
 
@@ -149,8 +149,8 @@ func (i *indirect) Visit(n ast.Node) ast.Visitor {
 	return i
 }
 
-// notInYAML reports whether YAML does not allow a character, or it stands for bytes that are not
-// UTF-8.
+// notInYAML reports whether YAML does not allow a character, or whether it replaces bytes that are
+// not UTF-8.
 func notInYAML(c rune) bool {
 	return c == utf8.RuneError || c < ' ' && !strings.ContainsRune("\t\r\n", c)
 }

@@ -22,7 +22,7 @@ type Policy struct {
 	Shared   bool
 	Headers  core.Headers
 	DryRun   bool
-	Wait     time.Duration          // how long a request may wait for its turn; 0: none waits
+	Wait     time.Duration          // how long a request may wait; 0: none waits
 	Exempt   []netip.Prefix         // addresses that the policy does not apply to
 	Only     []netip.Prefix         // none: all; requests of all other addresses are denied
 	Deny     []netip.Prefix         // addresses whose requests are denied
@@ -32,7 +32,7 @@ type Policy struct {
 	Fallback *expression.Expression // nil: none
 	Missing  Missing
 	Limits   []core.Limit           // without tiers
-	Tier     *expression.Expression // nil: policy.WithTier says it
+	Tier     *expression.Expression // nil: policy.WithTier returns it
 	Tiers    []Tier
 	Quotas   map[string]Quotas // of single keys
 	InFlight *int64            // the most requests of a key that run at a time; nil: any number
@@ -48,7 +48,7 @@ type Match struct {
 	When    *expression.Expression
 }
 
-// Denied is what a denied client gets in place of the default.
+// Denied is the response to a denied request, in place of the default.
 type Denied struct {
 	Status      int
 	Body        string
@@ -110,7 +110,7 @@ func (r *reader) policy(v value) (*Policy, bool) {
 	return p, ok
 }
 
-// endPolicy checks what a policy's fields are together.
+// endPolicy checks the fields of a policy against each other.
 func (r *reader) endPolicy(m mapping, p *Policy) {
 	p.nameAt, p.keyAt, p.headersAt, p.denyAt = m.given["name"], m.given["key"], m.given["headers"], m.given["only"]
 	if !m.has("only") {
@@ -164,7 +164,7 @@ func (p *Policy) limitSets() [][]core.Limit {
 	return all
 }
 
-// cost reads what a request is worth: a number, or an expression.
+// cost reads the cost of a request: a number, or an expression.
 func (r *reader) cost(v value) (*expression.Expression, bool) {
 	if !isInteger(v) {
 		return r.expression("a whole number of hits, or an expression that is one", expression.Number)(v)
@@ -248,8 +248,8 @@ func (r *reader) headerLines(v value) ([]core.Header, bool) {
 	return lines, ok
 }
 
-// oneTwin notes policies whose headers cannot be in one response. Clients see
-// nothing of a dry run.
+// oneTwin notes policies with draft-07 and others with draft-10: one response cannot have
+// both. Clients see nothing of a dry run.
 func (r *reader) oneTwin(policies []*Policy) {
 	const twins = core.HeadersDraft07 | core.HeadersDraft10
 	var first *Policy

@@ -169,8 +169,8 @@ func (r *reader) addresses(v value) (all []string, ok bool) {
 	return all, len(r.errs) == before
 }
 
-// Secret is a text that may stand elsewhere: in a variable of the environment,
-// or in a file.
+// Secret is a text that is in the policy file, in an environment variable or in a file of
+// its own.
 type Secret struct {
 	at              value
 	Word, Env, File string // one of them is not empty
@@ -179,10 +179,10 @@ type Secret struct {
 // At returns the place of the secret.
 func (s Secret) At() Place { return s.at.place() }
 
-// variable is text that a shell would replace.
+// variable matches text that a shell would replace.
 var variable = regexp.MustCompile(`^\$(\{[A-Za-z_][A-Za-z0-9_]*\}|[A-Za-z_][A-Za-z0-9_]*)$`)
 
-// secret reads a text, or where it is to be found. No message has the text in it.
+// secret reads a text, or the name of its variable or file. No message contains the text.
 func (r *reader) secret(v value) (Secret, bool) {
 	const want = "text, {env: NAME} or {file: PATH}"
 	s := Secret{at: v}

@@ -20,13 +20,13 @@ import (
 // The methods of this file read one kind of values each. They return false if they have
 // noted a problem.
 
-// field is a known field of a mapping, and what reads its value.
+// field is a known field of a mapping, and the function that reads its value.
 type field struct {
 	name string
 	read func(v value)
 }
 
-// into returns what reads a value and stores it.
+// into returns a function that reads a value and stores it in to.
 func into[V any](to *V, read func(v value) (V, bool)) func(value) {
 	return func(v value) { *to, _ = read(v) }
 }
@@ -55,7 +55,7 @@ func (r *reader) fields(v value, want string, known ...field) (mapping, bool) {
 	return m, ok
 }
 
-// elsewhere has what to write in place of fields that limits text has, and of MuleSoft's.
+// elsewhere has hints for fields that belong into the text of limits, and for MuleSoft's fields.
 var elsewhere = map[string]string{
 	"quota":                    "write limits: 100/h",
 	"window":                   "write limits: 100/h",
@@ -140,12 +140,12 @@ func (r *reader) text(v value, want string) (string, bool) {
 	return s, s != ""
 }
 
-// wanted returns what reads such a text.
+// wanted returns a function that reads such a text.
 func (r *reader) wanted(want string) func(value) (string, bool) {
 	return func(v value) (string, bool) { return r.text(v, want) }
 }
 
-// checked reads a text for which check returns no problem.
+// checked reads a text, and notes the problem that check returns.
 func (r *reader) checked(v value, want string, check func(text string) (problem, hint string)) (string, bool) {
 	s, ok := r.text(v, want)
 	if !ok {
@@ -158,7 +158,7 @@ func (r *reader) checked(v value, want string, check func(text string) (problem,
 	return s, true
 }
 
-// form reads a text of a form.
+// form reads a text that matches the regular expression form.
 func (r *reader) form(v value, want string, form *regexp.Regexp, problem, hint string) (string, bool) {
 	return r.checked(v, want, func(s string) (string, string) {
 		if form.MatchString(s) {
@@ -174,8 +174,7 @@ var (
 	headerValueForm = regexp.MustCompile(`^[\t -~]+$`)
 )
 
-// name reads a name of the kind that is part of the names of counters and stands in
-// headers.
+// name reads a name that becomes part of the names of counters and of headers.
 func (r *reader) name(v value) (string, bool) {
 	return r.form(v, "a name", nameForm, "want 1 to 64 of the characters A-Z a-z 0-9 _ . -", "")
 }
@@ -206,7 +205,7 @@ type word[V any] struct {
 	means V
 }
 
-// choice returns what reads one of some words.
+// choice returns a function that reads one of some words.
 func choice[V any](r *reader, all ...word[V]) func(value) (V, bool) {
 	texts := make([]string, len(all))
 	for i, w := range all {
@@ -225,7 +224,7 @@ func choice[V any](r *reader, all ...word[V]) func(value) (V, bool) {
 	}
 }
 
-// whole returns what reads a whole number of decimal digits.
+// whole returns a function that reads a whole number of decimal digits.
 func whole[N int | int64](r *reader, least, most N) func(value) (N, bool) {
 	want := fmt.Sprintf("want a whole number from %d to %d", least, most)
 	return func(v value) (N, bool) {
@@ -250,8 +249,8 @@ func (r *reader) boolean(v value) (is, ok bool) {
 	return n.Value, true
 }
 
-// items returns the values of a list of at least one and at most so many values. If alone
-// is true, any other value is the only item.
+// items returns the values of a list of 1 to most values. If alone is true, a value that is
+// not a list is the only item.
 func (r *reader) items(v value, most int, want string, alone bool) []value {
 	n, ok := v.node.(*ast.SequenceNode)
 	switch {
@@ -281,7 +280,7 @@ func (r *reader) items(v value, most int, want string, alone bool) []value {
 	return values
 }
 
-// list returns what reads a list.
+// list returns a function that reads a list.
 func list[V any](r *reader, most int, want string, read func(value) (V, bool)) func(value) ([]V, bool) {
 	return func(v value) (all []V, ok bool) {
 		before := len(r.errs)
@@ -294,7 +293,7 @@ func list[V any](r *reader, most int, want string, read func(value) (V, bool)) f
 	}
 }
 
-// duration returns what reads a length of time as limits text writes it: 500ms, 6s, 2h.
+// duration returns a function that reads a length of time, written as in limits: 500ms, 6s, 2h.
 func (r *reader) duration(want string) func(value) (time.Duration, bool) {
 	return func(v value) (time.Duration, bool) {
 		text, ok := r.text(v, want)
@@ -311,7 +310,7 @@ func (r *reader) duration(want string) func(value) (time.Duration, bool) {
 	}
 }
 
-// expression returns what reads an expression of a kind.
+// expression returns a function that reads an expression of a kind.
 func (r *reader) expression(want string, kind expression.Kind) func(value) (*expression.Expression, bool) {
 	return func(v value) (*expression.Expression, bool) {
 		text, ok := r.text(v, want)
