@@ -42,21 +42,34 @@ func (s *Store) run(first time.Duration) {
 	}
 }
 
-// exchangeAll pushes what an exchange that failed has left, and then what has changed.
-// Each failure leaves the rest for the next exchange.
+// exchangeAll pushes what has changed. A failure leaves the rest for the next exchange.
 func (s *Store) exchangeAll(ctx context.Context) error {
+	return s.inTurn(ctx, func(ctx context.Context) error {
+		s.collect()
+		return s.pushPending(ctx)
+	})
+}
+
+// inTurn pushes the batches that a failed exchange has left, and then calls f. No exchange runs
+// meanwhile. The context of f ends with ctx, or when Close is called.
+func (s *Store) inTurn(ctx context.Context, f func(ctx context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.ctx, cancel)()
+	var err error
 	select {
 	case s.exchange.turn <- struct{}{}:
 		defer func() { <-s.exchange.turn }()
+		if err = s.pushPending(ctx); err == nil {
+			err = f(ctx)
+		}
+		s.report(ctx, err)
 	case <-ctx.Done():
-		return fmt.Errorf("synced: %w", ctx.Err())
+		err = fmt.Errorf("synced: %w", ctx.Err())
 	}
-	err := s.pushPending(ctx)
-	if err == nil {
-		s.collect() // again, because the answer to a second try may be one of before the first
-		err = s.pushPending(ctx)
+	if s.closed.Load() {
+		return errClosed
 	}
-	s.report(ctx, err)
 	return err
 }
 
@@ -154,14 +167,7 @@ func (s *Store) Sync(ctx context.Context) error {
 	if s.config.Interval <= 0 && !s.closed.Load() {
 		return nil
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(s.ctx, cancel)()
-	err := s.exchangeAll(ctx)
-	if s.closed.Load() {
-		return errClosed
-	}
-	return err
+	return s.exchangeAll(ctx)
 }
 
 // Close stops exchanging, pushes the remaining differences until ctx ends or three pushes

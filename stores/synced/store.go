@@ -176,7 +176,8 @@ func (c *counters) Reopen(rules []core.StoreRule) (core.Counters, error) {
 
 // Do implements [core.Counters]. Unless Interval is 0, all operations but OpReset
 // wait only for other callers, and other processes learn of the hits with the next exchange.
-// OpReset is pushed at once; hits that another process has not pushed by then stay.
+// OpReset is pushed at once, or after an exchange that is under way. Hits that another process
+// pushes later stay.
 func (c *counters) Do(ctx context.Context, b *core.Batch) error {
 	switch {
 	case b.Op&ops == 0:

@@ -81,18 +81,32 @@ func (c *counters) through(ctx context.Context, b *core.Batch) error {
 // reset makes the totals of the items' keys 0 in the backend, and forgets what this
 // process knows. If the backend does not answer, it changes nothing.
 func (c *counters) reset(ctx context.Context, b *core.Batch) error {
-	now := c.now()
-	if c.config.Interval >= 0 {
-		places := c.asked(b.Items, now)
-		for i := range places {
-			places[i].entry.current.diff, places[i].entry.previous.diff = Forget, Forget
-		}
-		if err := c.push(ctx, places); err != nil || c.config.Interval == 0 {
+	switch {
+	case c.config.Interval < 0:
+		return c.resetLocal(b)
+	case c.config.Interval == 0:
+		return c.resetShared(ctx, b)
+	}
+	// In turn: a batch on its way would bring its hits back.
+	return c.inTurn(ctx, func(ctx context.Context) error {
+		if err := c.resetShared(ctx, b); err != nil {
 			return err
 		}
+		return c.resetLocal(b)
+	})
+}
+
+func (c *counters) resetShared(ctx context.Context, b *core.Batch) error {
+	places := c.asked(b.Items, c.now())
+	for i := range places {
+		places[i].entry.current.diff, places[i].entry.previous.diff = Forget, Forget
 	}
+	return c.push(ctx, places)
+}
+
+func (c *counters) resetLocal(b *core.Batch) error {
 	places := c.places(nil, b.Items)
-	if err := c.lock(places, now, false); err != nil {
+	if err := c.lock(places, c.now(), false); err != nil {
 		return err
 	}
 	defer c.unlock(places)
