@@ -101,8 +101,9 @@ func (s *Store) Stats() Stats {
 const ops = core.OpTake | core.OpPeek | core.OpCharge | core.OpRefund | core.OpReset
 
 // Guarantees implements [core.Store]. With Interval 0 the store is exact, and a take returns an
-// error if the backend does not answer: it waits for the backend, whose deadline is the only one.
-// Otherwise it is not exact, and each process counts alone while the backend does not answer.
+// error if the backend does not answer. A take pushes once or twice, and the end of its own context
+// does not end it. With another Interval the store is not exact, and each process counts alone
+// while the backend does not answer.
 func (s *Store) Guarantees() core.Guarantees {
 	if s.config.Interval == 0 {
 		return core.Guarantees{Ops: ops, Exact: true, Shared: true, OnFailure: core.FailClosed}
