@@ -41,15 +41,15 @@ type Config struct {
 	// 1 ms or more; 0 means DefaultTimeout.
 	Timeout time.Duration
 	// MaxKeys is the highest number of counters in the process, one for each key
-	// and limit; 0 means DefaultMaxKeys. A full table evicts, of some counters, an expired
-	// one or the one with the fewest hits that were not pushed; Stats.Lost counts
-	// these hits. As many counters again may have been fetched and not used yet.
+	// and limit; 0 means DefaultMaxKeys. A full table examines a few counters. It evicts an
+	// expired one, or else the one with the fewest unpushed hits, which Stats.Lost counts. As
+	// many counters again may have been fetched and not used yet. Below 64 it means 64.
 	MaxKeys int
 	// Log gets a line when the backend begins to fail, and one when it works again;
 	// nil: slog.Default().
 	Log *slog.Logger
 	// Clock returns the time; nil: the wall clock, including its corrections. The clocks of all
-	// processes must agree to much less than a window.
+	// processes must differ by much less than a window.
 	Clock func() time.Time
 }
 

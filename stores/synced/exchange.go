@@ -11,12 +11,12 @@ const batchSize = 1000
 
 // exchange is the state of the exchanges, which only the holder of turn touches.
 type exchange struct {
-	turn     chan struct{} // Close keeps it
+	turn     chan struct{} // full while somebody has the turn; Close keeps it
 	sequence uint64
 	pending  []chunk // not answered yet, in the order of their sequences
 }
 
-// chunk is the differences of a batch, with the entries that they are of.
+// chunk is the differences of a batch, with their entries.
 type chunk struct {
 	sequence uint64
 	diffs    []Diff
@@ -42,7 +42,8 @@ func (s *Store) run(first time.Duration) {
 	}
 }
 
-// exchangeAll pushes what has changed. A failure leaves the rest for the next exchange.
+// exchangeAll pushes what has changed, and what a failed exchange has left. The totals of a batch
+// that is pushed again may be older than the batch: collect asks for them once more.
 func (s *Store) exchangeAll(ctx context.Context) error {
 	return s.inTurn(ctx, func(ctx context.Context) error {
 		s.collect()
@@ -50,8 +51,8 @@ func (s *Store) exchangeAll(ctx context.Context) error {
 	})
 }
 
-// inTurn pushes the batches that a failed exchange has left, and then calls f. No exchange runs
-// meanwhile. The context of f ends with ctx, or when Close is called.
+// inTurn pushes the batches that a failed exchange has left, and then calls f, while no exchange
+// runs. A failure leaves the rest for the next exchange. Close ends the context of f.
 func (s *Store) inTurn(ctx context.Context, f func(ctx context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -75,7 +76,7 @@ func (s *Store) inTurn(ctx context.Context, f func(ctx context.Context) error) e
 
 // report logs that the backend has begun to fail, or that it works again, once each.
 func (s *Store) report(ctx context.Context, err error) {
-	if ctx.Err() != nil { // which says nothing about the backend
+	if ctx.Err() != nil { // the backend may be well
 		return
 	}
 	switch failed := s.failing.Swap(err != nil); {

@@ -54,11 +54,11 @@ func (s *Store) rate(ctx context.Context, key string, window time.Duration, valu
 			places[0].entry.current.diff += value
 		}
 	case value > 0:
-		places = c.asked(items, now)
+		places = c.emptyPlaces(items, now)
 		places[0].entry.current.diff = value
 		err = c.push(ctx, places)
 	default:
-		places = c.asked(items, now)
+		places = c.emptyPlaces(items, now)
 		err = s.read(ctx, places[0].entry)
 	}
 	if err != nil {

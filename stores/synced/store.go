@@ -183,6 +183,8 @@ func (c *counters) Do(ctx context.Context, b *core.Batch) error {
 	switch {
 	case b.Op&ops == 0:
 		return fmt.Errorf("synced: %v: %w", b.Op, core.ErrUnsupported)
+	case b.Op == core.OpReset && c.config.Interval > 0: // a batch on its way would bring its hits back
+		return c.inTurn(ctx, func(ctx context.Context) error { return c.reset(ctx, b) })
 	case b.Op == core.OpReset:
 		return c.reset(ctx, b)
 	case c.config.Interval == 0:
