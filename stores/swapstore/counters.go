@@ -52,7 +52,7 @@ type item struct {
 	loaded Value
 	*stored
 	mend bool // store the value even if nothing is charged
-	room meter.Meter
+	room meter.Meter // of a limit with the quota of the item
 }
 
 // Do implements [core.Counters].
