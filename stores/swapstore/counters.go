@@ -51,7 +51,7 @@ type item struct {
 	name   string
 	loaded Value
 	*stored
-	mend bool // store the value even if nothing is charged
+	mend bool        // store the value even if nothing is charged
 	room meter.Meter // of a limit with the quota of the item
 }
 

@@ -47,6 +47,10 @@ func (s *Store) run(first time.Duration) {
 func (s *Store) exchangeAll(ctx context.Context) error {
 	return s.inTurn(ctx, func(ctx context.Context) error {
 		s.collect()
+		if x := &s.exchange; len(x.pending) == 0 && s.failing.Load() { // does the backend answer again?
+			x.sequence++
+			x.pending = []chunk{{sequence: x.sequence}}
+		}
 		return s.pushPending(ctx)
 	})
 }
