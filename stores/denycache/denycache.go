@@ -83,7 +83,7 @@ func (s *Store) Open(limiter string, rules []core.StoreRule) (core.Counters, err
 	if err != nil {
 		return nil, err
 	}
-	return newCounters(s, inner, rules), nil
+	return newCounters(s, inner), nil
 }
 
 // maxKeys is how many denied keys are remembered at most.
@@ -93,7 +93,6 @@ const maxKeys = 65_536
 type counters struct {
 	*Store
 	inner core.Counters
-	rules []core.StoreRule
 	seeds [2]maphash.Seed
 
 	mu     sync.Mutex
@@ -118,9 +117,24 @@ type denial struct {
 	results []core.Result // of the rule's limits at the time at
 }
 
-func newCounters(s *Store, inner core.Counters, rules []core.StoreRule) *counters {
-	seeds := [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
-	return &counters{Store: s, inner: inner, rules: rules, seeds: seeds, denied: map[key]*denial{}}
+// locator is a resilient.Locator.
+type locator interface {
+	ServerOf(rule int, key []byte) string
+}
+
+// newCounters returns counters that are a locator if inner is one.
+func newCounters(s *Store, inner core.Counters) core.Counters {
+	c := &counters{Store: s, inner: inner, denied: map[key]*denial{}}
+	c.seeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
+	if l, ok := inner.(locator); ok {
+		return located{c, l}
+	}
+	return c
+}
+
+type located struct {
+	*counters
+	locator
 }
 
 // Reopen implements [core.Counters]. It forgets all denials, because the limits
@@ -130,16 +144,7 @@ func (c *counters) Reopen(rules []core.StoreRule) (core.Counters, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newCounters(c.Store, inner, rules), nil
-}
-
-// ServerOf returns the server of a key as the other store reports it, "" if it
-// does not: see resilient.Locator.
-func (c *counters) ServerOf(rule int, key []byte) string {
-	if l, ok := c.inner.(interface{ ServerOf(int, []byte) string }); ok {
-		return l.ServerOf(rule, key)
-	}
-	return ""
+	return newCounters(c.Store, inner), nil
 }
 
 // Do implements [core.Counters].

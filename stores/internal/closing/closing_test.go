@@ -59,14 +59,13 @@ func TestCountersEndWithTheirGate(t *testing.T) {
 }
 
 func TestCountersReportTheServerIfTheirStoreDoes(t *testing.T) {
-	server := func(c core.Counters) string {
-		return c.(interface{ ServerOf(int, []byte) string }).ServerOf(0, []byte("k"))
-	}
+	type locator interface{ ServerOf(int, []byte) string }
 	calls := 0
-	if got := server(closing.New("s").Open(located{counting{&calls}})); got != "server of k" {
+	c := closing.New("s").Open(located{counting{&calls}})
+	if got := c.(locator).ServerOf(0, []byte("k")); got != "server of k" {
 		t.Errorf("%q", got)
 	}
-	if got := server(closing.New("s").Open(counting{&calls})); got != "" {
-		t.Errorf("%q, of a store that does not report it", got)
+	if _, ok := closing.New("s").Open(counting{&calls}).(locator); ok {
+		t.Error("counters without servers are a locator")
 	}
 }
