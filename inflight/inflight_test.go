@@ -3,6 +3,7 @@ package inflight_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -93,6 +94,18 @@ func TestAtMostMaxOfEachKey(t *testing.T) {
 		if l.Held() != 0 {
 			t.Errorf("%d held", l.Held())
 		}
+		for _, hold := range []bool{false, true} { // first one after another, then all at once
+			for i := range 500 {
+				release, ok, err := l.Acquire(t.Context(), fmt.Sprint(i))
+				if !ok || err != nil {
+					t.Fatalf("key %d: %v, %v", i, ok, err)
+				}
+				defer release()
+				if !hold {
+					release()
+				}
+			}
+		}
 	})
 }
 
@@ -148,7 +161,7 @@ func TestReconfigure(t *testing.T) {
 		r := request(t.Context(), "k")
 		first := l.Check(r)
 		c.Max = 2
-		if err := l.Reconfigure(inflight.Config{Max: 2, Key: byHeader}); err != nil {
+		if err := l.Reconfigure(inflight.Config{Max: 2, Key: byHeader, Name: "a b", Lease: 1}); err != nil {
 			t.Fatal(err)
 		}
 		second, third := l.Check(r), l.Check(r)

@@ -47,8 +47,8 @@ func (k *keeper) every() time.Duration { return k.slots.lease / renewals }
 func (k *keeper) add(s Slot, began time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if at := began.Add(k.every()); len(k.held) == 0 || at.Before(k.renewAt) {
-		k.renewAt = at
+	if len(k.held) == 0 {
+		k.renewAt = began.Add(k.every())
 	}
 	k.held[s] = struct{}{}
 	k.arm(k.renewAt)
@@ -148,10 +148,7 @@ func (k *keeper) end(released []Slot, failed bool) {
 // each calls f with the slots, some at a time, until it fails, and returns how many it has done.
 func (k *keeper) each(ctx context.Context, all []Slot, f func(ctx context.Context, some []Slot) error) (done int) {
 	for some := range slices.Chunk(all, together) {
-		ctx, cancel := context.WithTimeout(ctx, k.every())
-		err := f(ctx, some)
-		cancel()
-		if err != nil {
+		if f(ctx, some) != nil {
 			return done
 		}
 		done += len(some)

@@ -315,6 +315,5 @@ func (o *localBatch) copyTo(b *core.Batch) {
 // free returns the copy to its pool.
 func (o *localBatch) free() {
 	clear(o.items)
-	o.Batch = core.Batch{}
 	localBatches.Put(o)
 }

@@ -98,6 +98,9 @@ func TestTheWorkedExamples(t *testing.T) {
 					if got, err := s.Increment(ctx, "k", time.Minute, 0); err != nil || got != want {
 						t.Errorf("by 0: %v, %v, want %v", got, err, want)
 					}
+					if got, err := s.Rate(ctx, "k", time.Minute, -20); err != nil || got != float64(previous)/2 {
+						t.Errorf("with fewer than no hits in the window: %v, %v, want %v", got, err, float64(previous)/2)
+					}
 					if got, err := s.Rate(ctx, "another", time.Minute, 0); err != nil || got != 0 {
 						t.Errorf("another key: %v, %v", got, err)
 					}
