@@ -175,6 +175,13 @@ func TestSlotsThatWereLostCountAgain(t *testing.T) {
 		here, there := newLimiter(t, inflight.Config{Max: 1, Store: m}), newLimiter(t, inflight.Config{Max: 1, Store: m})
 		mine, _, _ := here.Acquire(t.Context(), "k")
 		m.fail(func(operation string) (before, after bool) { return operation == "renew", false })
+		time.Sleep(inflight.DefaultLease - 3*time.Second)
+		m.fail(func(string) (before, after bool) { return false, false })
+		time.Sleep(2900 * time.Millisecond)
+		if synctest.Wait(); m.renewals != 1 {
+			t.Errorf("%d renewals in the last seconds of the lease", m.renewals)
+		}
+		m.fail(func(operation string) (before, after bool) { return operation == "renew", false })
 		time.Sleep(inflight.DefaultLease + time.Second)
 		theirs, ok, err := there.Acquire(t.Context(), "k")
 		if !ok || err != nil {
