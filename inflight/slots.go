@@ -173,10 +173,7 @@ func (s *shard) take(key []byte, most int64) (held int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := s.held[string(key)]
-	if n == nil {
-		if most <= 0 {
-			return -1
-		}
+	if n == nil && most > 0 {
 		if last := len(s.free) - 1; last >= 0 {
 			n, s.free = s.free[last], s.free[:last]
 		} else {
@@ -184,7 +181,7 @@ func (s *shard) take(key []byte, most int64) (held int64) {
 		}
 		s.held[string(key)] = n
 	}
-	if *n >= most {
+	if n == nil || *n >= most {
 		return -1
 	}
 	*n++
