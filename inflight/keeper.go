@@ -47,8 +47,8 @@ func (k *keeper) every() time.Duration { return k.slots.lease / renewals }
 func (k *keeper) add(s Slot, began time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if len(k.held) == 0 {
-		k.renewAt = began.Add(k.every())
+	if at := began.Add(k.every()); len(k.held) == 0 || at.Before(k.renewAt) {
+		k.renewAt = at
 	}
 	k.held[s] = struct{}{}
 	k.arm(k.renewAt)

@@ -146,6 +146,33 @@ func (h *hanging) RenewSlots(ctx context.Context, limiter string, slots []inflig
 	return h.memory.RenewSlots(ctx, limiter, slots, lease)
 }
 
+// A slot whose acquire has taken most of its lease is renewed at once, also beside other slots.
+func TestAnAcquireThatIsSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		l := newLimiter(t, inflight.Config{Max: 2, Store: slow{m}, Lease: 3 * time.Second})
+		for range 2 {
+			release, ok, err := l.Acquire(t.Context(), "k")
+			if !ok || err != nil {
+				t.Fatal(ok, err)
+			}
+			defer release()
+			time.Sleep(600 * time.Millisecond)
+		}
+		if m.held() != 2 {
+			t.Errorf("%d held", m.held())
+		}
+	})
+}
+
+// slow answers 2.5 seconds after it has given a slot.
+type slow struct{ *memory }
+
+func (s slow) AcquireSlot(ctx context.Context, limiter string, slot inflight.Slot, most int64, lease time.Duration) (int64, bool, error) {
+	defer time.Sleep(2500 * time.Millisecond)
+	return s.memory.AcquireSlot(ctx, limiter, slot, most, lease)
+}
+
 // Close does not wait for a renewal that hangs, and nothing goes on after it: the slots end with
 // their leases.
 func TestCloseEndsTheRenewals(t *testing.T) {
