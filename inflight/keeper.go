@@ -148,7 +148,10 @@ func (k *keeper) end(released []Slot, failed bool) {
 // each calls f with the slots, some at a time, until it fails, and returns how many it has done.
 func (k *keeper) each(ctx context.Context, all []Slot, f func(ctx context.Context, some []Slot) error) (done int) {
 	for some := range slices.Chunk(all, together) {
-		if f(ctx, some) != nil {
+		ctx, cancel := context.WithTimeout(ctx, k.every())
+		err := f(ctx, some)
+		cancel()
+		if err != nil {
 			return done
 		}
 		done += len(some)

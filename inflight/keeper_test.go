@@ -3,6 +3,7 @@ package inflight_test
 import (
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -171,6 +172,34 @@ type slow struct{ *memory }
 func (s slow) AcquireSlot(ctx context.Context, limiter string, slot inflight.Slot, most int64, lease time.Duration) (int64, bool, error) {
 	defer time.Sleep(2500 * time.Millisecond)
 	return s.memory.AcquireSlot(ctx, limiter, slot, most, lease)
+}
+
+// A renewal that hangs is given up in time for another one.
+func TestARenewalThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		l := newLimiter(t, inflight.Config{Max: 1, Store: &hangingOnce{memory: m}, Lease: 3 * time.Second})
+		release, ok, err := l.Acquire(t.Context(), "k")
+		if !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		defer release()
+		time.Sleep(3*time.Second + time.Millisecond)
+		if m.held() != 1 {
+			t.Errorf("%d held", m.held())
+		}
+	})
+}
+
+// hangingOnce makes the first renewal wait until its context ends.
+type hangingOnce struct {
+	*memory
+	once sync.Once
+}
+
+func (h *hangingOnce) RenewSlots(ctx context.Context, limiter string, slots []inflight.Slot, lease time.Duration) error {
+	h.once.Do(func() { <-ctx.Done() })
+	return h.memory.RenewSlots(ctx, limiter, slots, lease)
 }
 
 // Close does not wait for a renewal that hangs, and nothing goes on after it: the slots end with
