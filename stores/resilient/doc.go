@@ -3,8 +3,7 @@
 //
 //	store, err := resilient.New(redisstore.New(client), resilient.Config{Instances: 4})
 //
-// Do not put it around counters in the process: they always answer. Nor around stores/synced, which
-// counts in the process by itself.
+// Do not put it around counters in the process, or around stores/synced: these always answer.
 //
 // While the store answers, it makes every decision. If it does not answer a request,
 // [Mode] decides: Local (the default) counts in this process, FailOpen allows the

@@ -40,10 +40,10 @@ type Config struct {
 	// Timeout is how long a push of one batch or a fetch may take: its context then ends.
 	// 1 ms or more; 0 means DefaultTimeout.
 	Timeout time.Duration
-	// MaxKeys is the highest number of counters in the process, one for each key
-	// and limit; 0 means DefaultMaxKeys. A full table examines a few counters. It evicts an
-	// expired one, or else the one with the fewest unpushed hits, which Stats.Lost counts. As
-	// many counters again may have been fetched and not used yet. Below 64 it means 64.
+	// MaxKeys is the highest number of counters in the process, one for each key and limit; 0
+	// means DefaultMaxKeys, less than 64 means 64. A full table examines a few counters, and
+	// evicts an expired one, or else the one with the fewest unpushed hits: Stats.Lost counts
+	// them. As many counters again may have been fetched and not used yet.
 	MaxKeys int
 	// Log gets a line when the backend begins to fail, and one when it works again;
 	// nil: slog.Default().

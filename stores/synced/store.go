@@ -34,8 +34,6 @@ type Store struct {
 	rates  *counters // of Increment and Rate: a rule for each of Config.Windows
 }
 
-var _ core.Store = (*Store)(nil)
-
 var errClosed = fmt.Errorf("synced: %w", core.ErrClosed)
 
 // namespaces has the backends and namespaces that the stores of this process use.

@@ -68,7 +68,7 @@ func (c *counters) through(ctx context.Context, b *core.Batch) error {
 	tooMuch := false
 	for i := range places {
 		s := &places[i].entry.current
-		s.diff -= charged[i] // if it is allowed, what is above the highest quota, which a count stops at
+		s.diff -= charged[i] // if it is allowed, 0 or the hits above the highest count
 		tooMuch = tooMuch || s.diff < 0
 	}
 	if !tooMuch {

@@ -59,8 +59,8 @@ func (b *Backend) CreateTables(ctx context.Context) error {
 const (
 	// nodeLife is how long a node's last sequence is kept.
 	nodeLife = 24 * time.Hour
-	// sweepEvery is how often expired rows are looked for. At most sweepRows are deleted at
-	// a time. If there are as many, the next batch looks again.
+	// Every sweepEvery, a batch deletes at most sweepRows expired rows. If there are as many,
+	// the next batch goes on.
 	sweepEvery = 10 * time.Second
 	sweepRows  = 1000
 )
