@@ -90,8 +90,6 @@ type Limiter struct {
 	slots   *slots
 }
 
-var _ core.Checker = (*Limiter)(nil)
-
 // New returns a limiter. The error wraps [core.ErrConfig] and names fields and values.
 func New(c Config) (*Limiter, error) {
 	if c.Name == "" && c.Store == nil {
