@@ -305,8 +305,10 @@ func TestWrongConfigurationIsNamed(t *testing.T) {
 			t.Errorf("%q is not in:\n%v", want, err)
 		}
 	}
-	if _, err := synced.New(nil, synced.Config{}); !errors.Is(err, core.ErrConfig) {
-		t.Errorf("without a backend: %v", err)
+	for _, none := range []synced.Backend{nil, (*shared)(nil)} {
+		if _, err := synced.New(none, synced.Config{}); !errors.Is(err, core.ErrConfig) {
+			t.Errorf("without a backend: %v", err)
+		}
 	}
 	b := newShared()
 	first := newStore(t, b, synced.Config{Interval: -1})
