@@ -59,14 +59,14 @@ func each(t *testing.T, test func(t *testing.T, c inflight.Config)) {
 	})
 }
 
-// costly are hooks that name a cost. A request takes one slot all the same.
-type costly struct{ core.DefaultHooks }
+// free are hooks that name a cost of 0. A request takes one slot all the same.
+type free struct{ core.DefaultHooks }
 
-func (costly) Cost(core.Request) (int64, error) { return 5, nil }
+func (free) Cost(core.Request) (int64, error) { return 0, nil }
 
 func TestAtMostMaxOfEachKey(t *testing.T) {
 	each(t, func(t *testing.T, c inflight.Config) {
-		c.Max, c.Hooks = 2, costly{}
+		c.Max, c.Hooks = 2, free{}
 		l := newLimiter(t, c)
 		defer l.Close() //nolint:errcheck // nil
 		var all []core.Decision
