@@ -36,13 +36,13 @@ type Config struct {
 	// Base sends the allowed requests. nil: http.DefaultTransport.
 	Base http.RoundTripper
 	// MaxPause makes the Transport obey the Retry-After, in seconds or as a date, of a
-	// response with the status 429 or 503. A longer Retry-After counts as MaxPause. The
-	// latest pause of a host counts. The Transport remembers the pauses of 10,000 hosts,
-	// and ignores those of further hosts. MaxPause is at most 366 days. If it is 0, no
+	// response with the status 429 or 503. A longer Retry-After counts as MaxPause. Of several
+	// pauses of a host, the one that ends last counts. The Transport remembers the pauses of 10,000
+	// hosts, and ignores those of further hosts. MaxPause is at most 366 days. If it is 0, no
 	// Retry-After is obeyed.
 	MaxPause time.Duration
-	// MaxHold makes a request wait for the end of its host's pause, if that takes at most
-	// MaxHold and not longer than the context of the request. Otherwise the request is
+	// MaxHold makes a request wait for the end of its host's pause, if that is at most MaxHold
+	// away and not after the deadline of the request's context. Otherwise the request is
 	// denied at once. The limiter decides after the pause; if a pause begins while a request
 	// waits for its turn, the request stays charged. MaxHold is at most 366 days.
 	MaxHold time.Duration

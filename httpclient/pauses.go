@@ -43,7 +43,7 @@ type pauses struct {
 	ends map[string]time.Time
 }
 
-// end returns the end of the host's last pause.
+// end returns the end of the host's pause, the zero time for none.
 func (p *pauses) end(host string) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()

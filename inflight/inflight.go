@@ -16,7 +16,7 @@
 //     processes that share it. A slot that is held is never given to another request.
 //   - A request holds its slot until its handler returns or panics, or for a stream until it has
 //     been sent or the client has gone. The slot is released once.
-//   - A program that runs something else than a handler calls [Limiter.Acquire]. So does a
+//   - A program that runs something other than a handler calls [Limiter.Acquire]. So does a
 //     handler that hijacks its connection, because the middleware releases the slot when the
 //     handler returns. In Fiber, a stream is sent after the handler has returned, and holds no
 //     slot: its handler calls Acquire, and the stream writer releases. An http.TimeoutHandler
@@ -25,8 +25,9 @@
 //     a process that has died are free again after Config.Lease. If a release fails, it is
 //     repeated in the background until the lease has ended.
 //   - If the Store does not answer, requests are denied with 503.
-//   - If a process or the Store stops for longer than Config.Lease, the slots of running requests
-//     become free. Later these requests count again, even above Max.
+//   - If a process or the Store stops for longer than Config.Lease, or the Store loses its data,
+//     the slots of running requests become free. The next renewal makes these requests count
+//     again, even above Max.
 //
 // A denied request gets 429 and a Retry-After of a second, because the next release is unknown.
 // Responses have no RateLimit headers, because these describe windows. In the text of a decision, and for
@@ -89,8 +90,6 @@ type Limiter struct {
 	slots   *slots
 }
 
-var _ core.Checker = (*Limiter)(nil)
-
 // New returns a limiter. The error wraps [core.ErrConfig] and names fields and values.
 func New(c Config) (*Limiter, error) {
 	if c.Name == "" && c.Store == nil {
@@ -123,7 +122,7 @@ func (c *Config) check() error {
 }
 
 // core returns the configuration of the limiter that decides. Counts makes adapters call Settle.
-// A refund releases the slot. Window is the shortest: the place in line never denies a request.
+// A refund releases the slot. Window is the shortest, so that a place in line denies no request.
 func (c *Config) core() core.Config {
 	if c.Hooks != nil {
 		c.Hooks = hooks{c.Hooks}

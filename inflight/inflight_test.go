@@ -3,6 +3,7 @@ package inflight_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -54,14 +55,14 @@ func each(t *testing.T, test func(t *testing.T, c inflight.Config)) {
 	})
 }
 
-// costly are hooks that name a cost. A request takes one slot all the same.
-type costly struct{ core.DefaultHooks }
+// free are hooks that name a cost of 0. A request takes one slot all the same.
+type free struct{ core.DefaultHooks }
 
-func (costly) Cost(core.Request) (int64, error) { return 5, nil }
+func (free) Cost(core.Request) (int64, error) { return 0, nil }
 
 func TestAtMostMaxOfEachKey(t *testing.T) {
 	each(t, func(t *testing.T, c inflight.Config) {
-		c.Max, c.Hooks = 2, costly{}
+		c.Max, c.Hooks = 2, free{}
 		l := newLimiter(t, c)
 		defer l.Close() //nolint:errcheck // nil
 		var all []core.Decision
@@ -88,6 +89,18 @@ func TestAtMostMaxOfEachKey(t *testing.T) {
 		}
 		if l.Held() != 0 {
 			t.Errorf("%d held", l.Held())
+		}
+		for _, hold := range []bool{false, true} { // first one after another, then all at once
+			for i := range 500 {
+				release, ok, err := l.Acquire(t.Context(), fmt.Sprint(i))
+				if !ok || err != nil {
+					t.Fatalf("key %d: %v, %v", i, ok, err)
+				}
+				defer release()
+				if !hold {
+					release()
+				}
+			}
 		}
 	})
 }
@@ -144,7 +157,7 @@ func TestReconfigure(t *testing.T) {
 		r := request(t.Context(), "k")
 		first := l.Check(r)
 		c.Max = 2
-		if err := l.Reconfigure(inflight.Config{Max: 2, Key: byHeader}); err != nil {
+		if err := l.Reconfigure(inflight.Config{Max: 2, Key: byHeader, Name: "a b", Lease: 1}); err != nil {
 			t.Fatal(err)
 		}
 		second, third := l.Check(r), l.Check(r)

@@ -12,21 +12,21 @@ import (
 // not be released at once. It works in the goroutine of a timer, which is armed only while
 // there is something to do.
 //
-// A slot may be released while it is being renewed, and the store may get the renewal last. So it
-// is released again after the renewal.
+// If a slot is released during a renewal, the store may get the renewal last. So the slot is released
+// again after it.
 type keeper struct {
 	slots *slots
 
-	mu      sync.Mutex
-	held    map[Slot]struct{}
-	lost    map[Slot]time.Time // slots to release, and when their leases have ended
-	timer   *time.Timer
-	due     time.Time // when the timer fires; zero: it is not armed
-	renewAt time.Time
-	working bool // a round is under way, and arms the timer at its end
-	closed  bool
-	stop    context.CancelFunc // of the round
-	round   sync.WaitGroup
+	mu         sync.Mutex
+	held       map[Slot]struct{}
+	unreleased map[Slot]time.Time // the slots to release, and when their leases will have ended
+	timer      *time.Timer
+	due        time.Time // when the timer fires; zero: it is not armed
+	renewAt    time.Time
+	working    bool // a round is under way, and arms the timer at its end
+	closed     bool
+	stop       context.CancelFunc // of the round
+	round      sync.WaitGroup
 }
 
 const (
@@ -34,8 +34,8 @@ const (
 	renewals = 3
 	// together is the most slots in one operation of a store.
 	together = 500
-	// mostLost is the most slots that wait for their release. Others end with their leases.
-	mostLost = 10_000
+	// mostUnreleased is the most slots that wait for their release. Others end with their leases.
+	mostUnreleased = 10_000
 	// releaseSoon is how long a slot waits for its release in the background, so that many
 	// are released together.
 	releaseSoon = 50 * time.Millisecond
@@ -43,7 +43,7 @@ const (
 
 func (k *keeper) every() time.Duration { return k.slots.lease / renewals }
 
-// add renews a slot, which was taken after began, until it is removed.
+// add renews a slot, which was acquired after began, until it is removed.
 func (k *keeper) add(s Slot, began time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -54,21 +54,21 @@ func (k *keeper) add(s Slot, began time.Time) {
 	k.arm(k.renewAt)
 }
 
-// remove stops renewing a slot. again is true if it may be renewed at this moment.
-func (k *keeper) remove(s Slot) (again bool) {
+// remove stops renewing a slot. It reports whether a renewal of the slot may be under way.
+func (k *keeper) remove(s Slot) (renewing bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.held, s)
 	return k.working
 }
 
-// ended releases a slot in the background.
-func (k *keeper) ended(s Slot) {
+// releaseLater releases a slot in the background.
+func (k *keeper) releaseLater(s Slot) {
 	now := time.Now()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if len(k.lost) < mostLost {
-		k.lost[s] = now.Add(k.slots.lease)
+	if len(k.unreleased) < mostUnreleased {
+		k.unreleased[s] = now.Add(k.slots.lease)
 	}
 	k.arm(now.Add(releaseSoon))
 }
@@ -86,7 +86,7 @@ func (k *keeper) arm(at time.Time) {
 	}
 }
 
-// work renews what is held, if it is time, and then releases what has ended.
+// work is a round: it renews the held slots, if it is time, and then releases the others.
 func (k *keeper) work() {
 	now := time.Now()
 	k.mu.Lock()
@@ -115,12 +115,12 @@ func (k *keeper) work() {
 			k.renewAt = now.Add(k.every() / 4)
 		}
 	}
-	lost := slices.Collect(maps.Keys(k.lost))
+	unreleased := slices.Collect(maps.Keys(k.unreleased))
 	k.mu.Unlock()
-	released := k.each(ctx, lost, func(ctx context.Context, some []Slot) error {
+	released := k.each(ctx, unreleased, func(ctx context.Context, some []Slot) error {
 		return k.slots.store.ReleaseSlots(ctx, k.slots.name, some)
 	})
-	k.end(lost[:released], released < len(lost))
+	k.end(unreleased[:released], released < len(unreleased))
 }
 
 // end ends a round. failed reports that a release failed.
@@ -130,14 +130,14 @@ func (k *keeper) end(released []Slot, failed bool) {
 	defer k.mu.Unlock()
 	k.working = false
 	for _, s := range released {
-		delete(k.lost, s)
+		delete(k.unreleased, s)
 	}
-	maps.DeleteFunc(k.lost, func(_ Slot, end time.Time) bool { return !now.Before(end) })
+	maps.DeleteFunc(k.unreleased, func(_ Slot, end time.Time) bool { return !now.Before(end) })
 	if len(k.held) > 0 {
 		k.arm(k.renewAt)
 	}
 	switch {
-	case len(k.lost) == 0:
+	case len(k.unreleased) == 0:
 	case failed:
 		k.arm(now.Add(min(time.Second, k.every())))
 	default:

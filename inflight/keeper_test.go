@@ -3,6 +3,7 @@ package inflight_test
 import (
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -146,6 +147,61 @@ func (h *hanging) RenewSlots(ctx context.Context, limiter string, slots []inflig
 	return h.memory.RenewSlots(ctx, limiter, slots, lease)
 }
 
+// A slot whose acquire has taken most of its lease is renewed at once, also beside other slots.
+func TestAnAcquireThatIsSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		l := newLimiter(t, inflight.Config{Max: 2, Store: slow{m}, Lease: 3 * time.Second})
+		for range 2 {
+			release, ok, err := l.Acquire(t.Context(), "k")
+			if !ok || err != nil {
+				t.Fatal(ok, err)
+			}
+			defer release()
+			time.Sleep(600 * time.Millisecond)
+		}
+		if m.held() != 2 {
+			t.Errorf("%d held", m.held())
+		}
+	})
+}
+
+// slow answers 2.5 seconds after it has given a slot.
+type slow struct{ *memory }
+
+func (s slow) AcquireSlot(ctx context.Context, limiter string, slot inflight.Slot, most int64, lease time.Duration) (int64, bool, error) {
+	defer time.Sleep(2500 * time.Millisecond)
+	return s.memory.AcquireSlot(ctx, limiter, slot, most, lease)
+}
+
+// A renewal that hangs is given up in time for another one.
+func TestARenewalThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		l := newLimiter(t, inflight.Config{Max: 1, Store: &hangingOnce{memory: m}, Lease: 3 * time.Second})
+		release, ok, err := l.Acquire(t.Context(), "k")
+		if !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		defer release()
+		time.Sleep(3*time.Second + time.Millisecond)
+		if m.held() != 1 {
+			t.Errorf("%d held", m.held())
+		}
+	})
+}
+
+// hangingOnce makes the first renewal wait until its context ends.
+type hangingOnce struct {
+	*memory
+	once sync.Once
+}
+
+func (h *hangingOnce) RenewSlots(ctx context.Context, limiter string, slots []inflight.Slot, lease time.Duration) error {
+	h.once.Do(func() { <-ctx.Done() })
+	return h.memory.RenewSlots(ctx, limiter, slots, lease)
+}
+
 // Close does not wait for a renewal that hangs, and nothing goes on after it: the slots end with
 // their leases.
 func TestCloseEndsTheRenewals(t *testing.T) {
@@ -174,6 +230,13 @@ func TestSlotsThatWereLostCountAgain(t *testing.T) {
 		m := newMemory()
 		here, there := newLimiter(t, inflight.Config{Max: 1, Store: m}), newLimiter(t, inflight.Config{Max: 1, Store: m})
 		mine, _, _ := here.Acquire(t.Context(), "k")
+		m.fail(func(operation string) (before, after bool) { return operation == "renew", false })
+		time.Sleep(inflight.DefaultLease - 3*time.Second)
+		m.fail(func(string) (before, after bool) { return false, false })
+		time.Sleep(2900 * time.Millisecond)
+		if synctest.Wait(); m.renewals != 1 {
+			t.Errorf("%d renewals in the last seconds of the lease", m.renewals)
+		}
 		m.fail(func(operation string) (before, after bool) { return operation == "renew", false })
 		time.Sleep(inflight.DefaultLease + time.Second)
 		theirs, ok, err := there.Acquire(t.Context(), "k")

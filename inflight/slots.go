@@ -24,8 +24,8 @@ type Slot struct {
 // returns within a deadline of the store's own.
 type Store interface {
 	// AcquireSlot takes a slot for the time of a lease from now if fewer than most slots of the
-	// key are held, and returns how many are held then. ok reports whether the slot was taken,
-	// also by an earlier call. If err is not nil, the slot may have been taken.
+	// key are held, and returns how many are held then. ok reports whether the slot is held, also
+	// if an earlier call has taken it. If err is not nil, the slot may have been taken.
 	AcquireSlot(ctx context.Context, limiter string, s Slot, most int64, lease time.Duration) (held int64, ok bool, err error)
 	// RenewSlots makes slots, even ended ones, end a lease from now.
 	RenewSlots(ctx context.Context, limiter string, slots []Slot, lease time.Duration) error
@@ -33,8 +33,8 @@ type Store interface {
 	ReleaseSlots(ctx context.Context, limiter string, slots []Slot) error
 }
 
-// retryAfter is the wait of a request that is denied: nobody knows when a slot is free. It is
-// how often the first in a line asks again.
+// retryAfter is the RetryAfter of a denied request, because the next release is unknown. It is
+// also how often the first in a line asks again.
 const retryAfter = 100 * time.Millisecond
 
 // slots is the [core.Store] of a Limiter. A take takes a slot, and a refund releases it.
@@ -54,12 +54,12 @@ type slots struct {
 type shard struct {
 	mu   sync.Mutex
 	held map[string]*int64
-	free []*int64 // for other keys: a new one would be an allocation a request
+	free []*int64 // for other keys: a new one for each request would be an allocation
 }
 
 func newSlots(c Config) *slots {
 	s := &slots{name: c.Name, lease: c.Lease, store: c.Store, seed: maphash.MakeSeed()}
-	s.keeper = keeper{slots: s, held: map[Slot]struct{}{}, lost: map[Slot]time.Time{}}
+	s.keeper = keeper{slots: s, held: map[Slot]struct{}{}, unreleased: map[Slot]time.Time{}}
 	for i := range s.shards {
 		s.shards[i].held = map[string]*int64{}
 	}
@@ -120,7 +120,7 @@ func (c *counters) Do(ctx context.Context, b *core.Batch) error {
 }
 
 // take takes a slot for an item, and returns how many are held then, -1 if none is free. The
-// item's At, which the refund has too, is the slot's ID.
+// slot's ID is in the item's At, which the refund gets too.
 func (c *counters) take(ctx context.Context, it *core.Item) (held int64, err error) {
 	if c.store == nil {
 		held = c.shard(it.Key).take(it.Key, c.most)
@@ -141,7 +141,7 @@ func (c *counters) takeShared(ctx context.Context, s Slot) (int64, error) {
 	switch {
 	case err != nil:
 		if !errors.Is(err, core.ErrNotCharged) {
-			c.keeper.ended(s)
+			c.keeper.releaseLater(s)
 		}
 		return 0, err
 	case !ok:
@@ -159,9 +159,9 @@ func (c *counters) release(ctx context.Context, it *core.Item) {
 		return
 	}
 	s := Slot{string(it.Key), uint64(it.At)}
-	again := c.keeper.remove(s)
-	if err := c.store.ReleaseSlots(ctx, c.name, []Slot{s}); err != nil || again {
-		c.keeper.ended(s)
+	renewing := c.keeper.remove(s)
+	if err := c.store.ReleaseSlots(ctx, c.name, []Slot{s}); err != nil || renewing {
+		c.keeper.releaseLater(s)
 	}
 }
 
@@ -173,10 +173,7 @@ func (s *shard) take(key []byte, most int64) (held int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := s.held[string(key)]
-	if n == nil {
-		if most <= 0 {
-			return -1
-		}
+	if n == nil && most > 0 {
 		if last := len(s.free) - 1; last >= 0 {
 			n, s.free = s.free[last], s.free[:last]
 		} else {
@@ -184,7 +181,7 @@ func (s *shard) take(key []byte, most int64) (held int64) {
 		}
 		s.held[string(key)] = n
 	}
-	if *n >= most {
+	if n == nil || *n >= most {
 		return -1
 	}
 	*n++

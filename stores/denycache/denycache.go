@@ -10,13 +10,12 @@
 // Do not use it for counters in the process: they are faster than the cache.
 //
 // It remembers denials of cost 1 with the limits' own quotas, for at most 65,536 keys of each
-// limiter, in about 200 bytes a key. The store is asked about every other request.
+// limiter, in about 200 bytes a key. All other requests ask the store.
 //
 // While a key is denied nothing is charged to it, so RetryAfter and ResetAfter only grow shorter.
-// The store is asked again as soon as the wait is over, or when this process has charged something
-// to the key, refunded, granted, blocked or reset it. Changes by another process take effect after
-// at most a second (Config.Longest). Remaining is that of the remembered denial: it may have grown
-// since. If one of several keys is known to be denied, core.Item.Unknown is set for the others, and
+// A request asks the store again when the wait is over, or after this process has charged, refunded,
+// granted, blocked or reset the key. Changes by another process take effect after at most a second
+// (Config.Longest). Remaining is that of the remembered denial: it may have grown since. If one of several keys is known to be denied, core.Item.Unknown is set for the others, and
 // the decision leaves out their limits.
 //
 // A denial that may end at any time is not remembered: that of a fallback (core.Batch.Degraded), or
@@ -75,7 +74,7 @@ func New(store core.Store, c Config) (*Store, error) {
 	return &Store{store: store, longest: c.Longest, now: meter.Clock(c.Clock)}, nil
 }
 
-// Guarantees returns what the other store promises: the cache changes none of it.
+// Guarantees returns those of the other store.
 func (s *Store) Guarantees() core.Guarantees { return s.store.Guarantees() }
 
 // Open implements [core.Store].
@@ -84,7 +83,7 @@ func (s *Store) Open(limiter string, rules []core.StoreRule) (core.Counters, err
 	if err != nil {
 		return nil, err
 	}
-	return newCounters(s, inner, rules), nil
+	return newCounters(s, inner), nil
 }
 
 // maxKeys is how many denied keys are remembered at most.
@@ -94,14 +93,13 @@ const maxKeys = 65_536
 type counters struct {
 	*Store
 	inner core.Counters
-	rules []core.StoreRule
 	seeds [2]maphash.Seed
 
 	mu     sync.Mutex
 	denied map[key]*denial
-	// A key's generation is raised whenever its denial is forgotten. A denial is
-	// remembered only if the generation has not changed since the store was asked:
-	// otherwise the denial may be out of date. Some keys share a generation.
+	// A key's generation is raised whenever its denial is forgotten. A denial is remembered
+	// only if the generation has not changed since the store was asked: otherwise it may be
+	// out of date. Some keys share a generation.
 	generations [1024]uint64
 }
 
@@ -119,9 +117,24 @@ type denial struct {
 	results []core.Result // of the rule's limits at the time at
 }
 
-func newCounters(s *Store, inner core.Counters, rules []core.StoreRule) *counters {
-	seeds := [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
-	return &counters{Store: s, inner: inner, rules: rules, seeds: seeds, denied: map[key]*denial{}}
+// locator is a resilient.Locator.
+type locator interface {
+	ServerOf(rule int, key []byte) string
+}
+
+// newCounters returns counters that are a locator if inner is one.
+func newCounters(s *Store, inner core.Counters) core.Counters {
+	c := &counters{Store: s, inner: inner, denied: map[key]*denial{}}
+	c.seeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
+	if l, ok := inner.(locator); ok {
+		return located{c, l}
+	}
+	return c
+}
+
+type located struct {
+	*counters
+	locator
 }
 
 // Reopen implements [core.Counters]. It forgets all denials, because the limits
@@ -131,29 +144,15 @@ func (c *counters) Reopen(rules []core.StoreRule) (core.Counters, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newCounters(c.Store, inner, rules), nil
+	return newCounters(c.Store, inner), nil
 }
 
-// ServerOf returns the server of a key as the other store reports it, "" if it
-// does not: see resilient.Locator.
-func (c *counters) ServerOf(rule int, key []byte) string {
-	if l, ok := c.inner.(interface{ ServerOf(int, []byte) string }); ok {
-		return l.ServerOf(rule, key)
-	}
-	return ""
-}
-
-// Do implements [core.Counters]. Every operation but a take may end denials, even one that fails:
-// it may have been done.
+// Do implements [core.Counters].
 func (c *counters) Do(ctx context.Context, b *core.Batch) error {
-	if b.Op == core.OpTake || b.Op == core.OpPeek {
-		return c.take(ctx, b)
+	if b.Op&(core.OpTake|core.OpPeek) == 0 { // it may end denials, even if it fails
+		defer c.forget(b)
+		return c.inner.Do(ctx, b)
 	}
-	defer c.forget(b)
-	return c.inner.Do(ctx, b)
-}
-
-func (c *counters) take(ctx context.Context, b *core.Batch) error {
 	now := c.now()
 	known, generation := c.cached(b.Items, now)
 	if b.Cached = known; known {
@@ -164,7 +163,7 @@ func (c *counters) take(ctx context.Context, b *core.Batch) error {
 		return err
 	}
 	switch {
-	case b.Allowed: // what was denied is not any more, or its wait has changed
+	case b.Allowed: // a denial has ended, or its wait has changed
 		c.forget(b)
 	case !b.Degraded && (len(b.Items) == 1 || c.store.Guarantees().OneStep):
 		// now was read before the store decided: a wait that begins at now ends
@@ -249,12 +248,15 @@ func (c *counters) remember(items []core.Item, now int64, generation uint64) {
 	}
 	for i := range items {
 		it := &items[i]
-		wait := c.wait(it)
+		wait := time.Duration(0) // 0: the item is allowed
+		for _, r := range it.Results {
+			wait = max(wait, r.RetryAfter)
+		}
 		if generation != 0 || wait == 0 || it.Unknown || !cacheable(it) {
 			continue
 		}
 		if len(c.denied) >= maxKeys {
-			clear(c.denied) // most of them are over; the store is asked about the others once more
+			clear(c.denied) // most are over; requests for the others ask the store once more
 		}
 		d := &denial{at: now, until: now + min(wait, c.longest).Microseconds(), results: slices.Clone(it.Results)}
 		if d.ask = d.until; wait > c.longest {
@@ -262,14 +264,6 @@ func (c *counters) remember(items []core.Item, now int64, generation uint64) {
 		}
 		c.denied[c.key(it)] = d
 	}
-}
-
-// wait returns for how long an item will be denied, 0 if it is allowed.
-func (c *counters) wait(it *core.Item) (wait time.Duration) {
-	for _, r := range it.Results {
-		wait = max(wait, r.RetryAfter)
-	}
-	return wait
 }
 
 // forget forgets the denials of the batch's keys, or of all keys, and keeps takes that

@@ -4,13 +4,13 @@
 //	store, err := memcachedstore.New([]string{"10.0.0.1:11211"})
 //	limiter, err := core.New(core.Config{Name: "api", Rules: rules, Store: store})
 //
-// All limits of one key of one rule are one item, whose name
-// [core.StoreRule.StoredKey] returns: at most 200 bytes, which show nothing that a
+// All limits of one key of one rule are one item. Its name, which
+// [core.StoreRule.StoredKey] returns, has at most 156 bytes and shows nothing that a
 // client sent. A charge reads the item and swaps it for its successor. If another
 // instance has changed it in between, the charge is tried again within the [Timeout].
 // The keys of a decision are read together and swapped one by one; if a later one is
 // denied, the earlier ones are refunded. If a process is killed between two of them, or
-// a reply is lost, a charge may stay although the request failed; none is made twice.
+// a reply is lost, a charge may stay although the request failed. No charge is made twice.
 //
 // A value that this package has not written, or that is damaged, counts as none and is
 // replaced by the next charge, or it denies its key for the shortest window of its rule:
@@ -116,7 +116,7 @@ type Store struct {
 	swaps  *swapstore.Store
 	runner *intime.Runner
 	turns  turns
-	opened core.Store // direct, with the denial cache around it
+	outer  core.Store // direct, or the denial cache around it
 	names  *names.Owner
 	gate   *closing.Gate
 }
@@ -161,9 +161,9 @@ func New(servers []string, opts ...Option) (*Store, error) {
 	s.names = names.New("memcached "+strings.Join(slices.Sorted(slices.Values(servers)), ","), o.apart)
 	runtime.AddCleanup(s, (*names.Owner).Release, s.names)
 	s.swaps = core.Must(swapstore.New(items{client, o.slack}, swapstore.Config{Clock: o.clock, Attempts: maxAttempts, Log: o.log}))
-	s.opened = direct{s}
+	s.outer = direct{s}
 	if !o.askAlways {
-		s.opened = core.Must(denycache.New(s.opened, denycache.Config{Clock: o.clock}))
+		s.outer = core.Must(denycache.New(s.outer, denycache.Config{Clock: o.clock}))
 	}
 	return s, nil
 }
@@ -180,7 +180,7 @@ func (s *Store) Open(limiter string, rules []core.StoreRule) (core.Counters, err
 	if err := s.names.Claim(limiter); err != nil {
 		return nil, fmt.Errorf("%w: Name: %q: %w", core.ErrConfig, limiter, err)
 	}
-	c, err := s.opened.Open(limiter, rules)
+	c, err := s.outer.Open(limiter, rules)
 	if err != nil {
 		s.names.Unclaim(limiter)
 		return nil, err
@@ -306,9 +306,9 @@ func (o *operation) Do(ctx context.Context, b *core.Batch) error {
 	return o.inner.Do(ctx, b)
 }
 
-// turns makes callers in one process swap the same item one after another: of
-// many that try at once, all but one would fail and try again. A caller whose turn
-// comes after its deadline ends at once.
+// turns makes the callers of this process swap the same item one after another: of
+// many at once, all but one would fail and try again. A caller whose turn comes after its
+// deadline returns at once.
 type turns struct {
 	seed  maphash.Seed
 	turns [1024]sync.Mutex // each key has one of them

@@ -283,6 +283,11 @@ func TestLimitsOfMoreThanThirtyDays(t *testing.T) {
 	if d, err := take(changed, "k"); err != nil || !d.Allowed {
 		t.Errorf("after the last change: %v, %v", d, err)
 	}
+	for length, fits := range map[time.Duration]bool{memcachedstore.LongestLifetime(): true, memcachedstore.LongestLifetime() + 1: false} {
+		if err := changed.Block(t.Context(), length, core.Hit{Rule: "r", Key: "k"}); (err == nil) != fits || err != nil && !errors.Is(err, core.ErrConfig) {
+			t.Errorf("a block for %v: %v", length, err)
+		}
+	}
 }
 
 func TestForeignValuesAreReplaced(t *testing.T) {

@@ -32,7 +32,7 @@ type circuit struct {
 	open     bool
 	trying   bool
 	retryAt  time.Time
-	told     bool      // the failures in a row have been logged
+	warned   bool      // the failures in a row have been logged
 	logged   time.Time // when a failure was last logged
 }
 
@@ -43,11 +43,11 @@ const logAgain = time.Minute
 // ticket is the permission of one operation to ask a server. Its holder must call end.
 type ticket struct {
 	*circuit
-	seen int  // the failures in a row when it was given: of failures that overlap, one counts
+	seen int  // the failures in a row when it was given, so that of overlapping failures one counts
 	try  bool // the circuit is open
 }
 
-// outcome is what the end of an operation tells about a server.
+// outcome is what the end of an operation shows about a server.
 type outcome uint8
 
 const (
@@ -69,8 +69,8 @@ func (k *circuit) allow() (ticket, bool) {
 	return ticket{k, k.failures, k.open}, true
 }
 
-// end notes the outcome, with the error if it is failed. It returns what is to be
-// reported then, under no lock.
+// end notes the outcome, with the error if it is failed. It returns what the caller must
+// report, after the lock is released.
 func (t ticket) end(o outcome, err error) (n report) {
 	k := t.circuit
 	k.mu.Lock()
@@ -85,7 +85,7 @@ func (t ticket) end(o outcome, err error) (n report) {
 		if k.open {
 			n.change = &Change{Server: k.server, Up: true}
 		}
-		k.failures, k.open, k.told = 0, false, false
+		k.failures, k.open, k.warned = 0, false, false
 	case o == failed && t.try:
 		k.wait()
 	case o == failed && t.seen == k.failures:
@@ -95,20 +95,20 @@ func (t ticket) end(o outcome, err error) (n report) {
 			k.wait()
 			n.change = &Change{Server: k.server, Err: err}
 		}
-		if now := time.Now(); !k.told && (k.open || now.Sub(k.logged) >= logAgain) {
-			k.told, k.logged, n.failure = true, now, err
+		if now := time.Now(); !k.warned && (k.open || now.Sub(k.logged) >= logAgain) {
+			k.warned, k.logged, n.failure = true, now, err
 		}
 	}
 	return n
 }
 
-// report is what is to be reported of a circuit; the zero value: nothing.
+// report is what must be logged and passed to OnChange; the zero value: nothing.
 type report struct {
 	failure error // to be logged
 	change  *Change
 }
 
-func (k *circuit) tell(limiter string, n report) {
+func (k *circuit) publish(limiter string, n report) {
 	log := k.config.Log.With("limiter", limiter)
 	if k.server != "" {
 		log = log.With("server", k.server)
@@ -168,8 +168,8 @@ func (c *counters) tickets(tickets []ticket, b *core.Batch) ([]ticket, bool) {
 	return tickets, true
 }
 
-// settle ends the tickets of an operation, and reports what follows. A failure of keys on several
-// servers counts against the one that the error names, else against all.
+// settle ends the tickets of an operation, and publishes their reports. A failure of keys on several
+// servers counts against the server that the error names, else against all.
 func (c *counters) settle(tickets []ticket, o outcome, err error) {
 	named := -1
 	if err != nil {
@@ -189,7 +189,7 @@ func (c *counters) settle(tickets []ticket, o outcome, err error) {
 	}
 	for i, n := range all { // last, because OnChange may panic
 		if n.failure != nil || n.change != nil {
-			tickets[i].tell(c.limiter, n)
+			tickets[i].publish(c.limiter, n)
 		}
 	}
 }

@@ -107,27 +107,33 @@ func TestAStallOpensNoCircuit(t *testing.T) {
 
 // What began before the circuit opened changes nothing when it ends.
 func TestAnswersThatComeLate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		slow := newLink(nil)
-		s := newStore(t, slow, resilient.Config{Timeout: time.Minute, Failures: 1, Retry: time.Hour})
-		l := newLimiter(t, s, core.PerHour(1_000_000))
-		slow.hang.Store(true)
-		var wg sync.WaitGroup
-		wg.Go(func() { _, _ = take(l) }) // fails after a minute
-		synctest.Wait()
-		slow.hang.Store(false)
-		slow.fail(errGone)
-		degraded(t, l, alice)
-		wg.Wait()
-		if s.Up() {
-			t.Error("the circuit is closed")
-		}
-		slow.fail(nil)
-		time.Sleep(29 * time.Minute)
-		if !degraded(t, l, alice) {
-			t.Error("the store was asked before Retry")
-		}
-	})
+	for name, late := range map[string]func(f *link){
+		"a failure": func(f *link) { f.hang.Store(true) },
+		"an answer": func(f *link) { f.slow.Store(int64(time.Minute - time.Second)) },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newLink(nil)
+			s := newStore(t, f, resilient.Config{Timeout: time.Minute, Failures: 1, Retry: time.Hour})
+			l := newLimiter(t, s, core.PerHour(1_000_000))
+			late(f)
+			var wg sync.WaitGroup
+			wg.Go(func() { _, _ = take(l) }) // ends after a minute
+			synctest.Wait()
+			f.hang.Store(false)
+			f.slow.Store(0)
+			f.fail(errGone)
+			degraded(t, l, alice)
+			wg.Wait()
+			if s.Up() {
+				t.Errorf("%s: the circuit is closed", name)
+			}
+			f.fail(nil)
+			time.Sleep(29 * time.Minute)
+			if !degraded(t, l, alice) {
+				t.Errorf("%s: the store was asked before Retry", name)
+			}
+		})
+	}
 }
 
 func TestWhatIsLogged(t *testing.T) {

@@ -72,8 +72,8 @@ type Config struct {
 	// changes may be reported in the wrong order.
 	OnChange func(Change)
 	// Log gets a line with the cause at the first failure, and a line when a circuit
-	// that has opened closes again; nil: slog.Default(). A failure after a success is
-	// logged once a minute at most.
+	// that has opened closes again; nil: slog.Default(). A failure after a success that
+	// opens no circuit is logged once a minute at most.
 	Log *slog.Logger
 	// Clock returns the time for the counters of this process; nil: the real time.
 	Clock func() time.Time

@@ -3,7 +3,7 @@
 //
 //	store, err := resilient.New(redisstore.New(client), resilient.Config{Instances: 4})
 //
-// Do not put it around counters in the process: they always answer.
+// Do not put it around counters in the process, or around stores/synced: these always answer.
 //
 // While the store answers, it makes every decision. If it does not answer a request,
 // [Mode] decides: Local (the default) counts in this process, FailOpen allows the
@@ -16,13 +16,13 @@
 // the store, a key gets the rest of this instance's share: the quota divided by
 // Config.Instances, rounded down, at least 1. So an outage gives no fresh quota in this process,
 // however often it happens. An instance that has allowed more than its share denies the key until
-// enough of these hits have left the window.
+// enough of these hits have left the window. It knows no hits, blocks and resets of other processes.
 //
 // When the store answers again, it decides alone, without the hits that were allowed meanwhile. So
 // in one window a key gets at most its quota from the store and once more from all instances
 // together: 200 of a quota of 100, with Instances 4 and 4 instances. If 8 instances run, it is 300.
-// Each counter has windows of its own: see [core.Limit.WorstCase]. A process that was restarted, or
-// has evicted the key, has counted nothing.
+// The windows of the store and of each instance may begin at different times: [core.Limit.WorstCase]
+// bounds each of them. A process that was restarted, or has evicted the key, has counted nothing.
 //
 // Without the store, Block, Grant, Reset and ResetAll act on this process only. Their
 // error wraps [core.ErrDegraded]: repeat them when the store answers. A refund goes
@@ -35,7 +35,7 @@
 // store, about every Config.Retry, until it answers. Failures of requests that wait at
 // the same time count as one. If the store reports which server has a key ([Locator]),
 // each server has its own circuit: the keys on other servers are decided there.
-// memcachedstore reports it, redisstore does not. While one primary of a Redis Cluster
-// hangs, each request for its keys waits for the store's Timeout before it is decided
-// here; some requests for other keys are decided here, too.
+// memcachedstore reports it, redisstore does not: a Redis Cluster has one circuit. While one of its
+// primaries hangs, each request for its keys waits for the store's Timeout before it is decided
+// here. Some requests for other keys are decided here, too.
 package resilient

@@ -47,6 +47,7 @@ type link struct {
 	err        atomic.Pointer[error] // nil: the store answers
 	late       atomic.Bool           // the store does what it is asked, and its answer is lost
 	hang       atomic.Bool           // no answer until the context ends
+	slow       atomic.Int64          // nanoseconds before each answer
 	panics     atomic.Bool
 	cached     atomic.Bool  // a cache denies all, and does not ask the store
 	asked      atomic.Int64 // times
@@ -93,6 +94,8 @@ func (c linkCounters) Do(ctx context.Context, b *core.Batch) error {
 	case l.cached.Load():
 		b.Allowed, b.Cached = false, true
 		return nil
+	default:
+		time.Sleep(time.Duration(l.slow.Load()))
 	}
 	if err := c.Counters.Do(ctx, b); err != nil || !l.late.Load() {
 		return err

@@ -63,7 +63,7 @@ func (c spreadCounters) Do(ctx context.Context, b *core.Batch) error {
 		case c.s.named:
 			return fmt.Errorf("wrapped: %w", &net.OpError{Op: "dial", Addr: address(server), Err: errGone})
 		default:
-			return errors.New("no answer in time")
+			return &net.OpError{Op: "read", Err: errors.New("no answer in time")}
 		}
 	}
 	return c.Counters.Do(ctx, b)
@@ -158,6 +158,18 @@ func TestWhichServerIsBlamed(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A reset of all keys is no server's, also for a caller in a hurry.
+func TestAResetOfAllKeysOnSeveralServers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := core.Must(newStore(t, newSpread(false), resilient.Config{}).Open("l", nil))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		if err := c.Do(ctx, &core.Batch{Op: core.OpResetAll}); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // A server is tried again if a try came to nothing because another server,

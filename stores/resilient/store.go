@@ -27,7 +27,7 @@ type Store struct {
 	circuits sync.Map // of each server's name: its *circuit; "" is the store as a whole
 	local    *core.Memory
 	now      func() int64 // the clock of local, in microseconds
-	ahead    atomic.Int64 // how far that clock is ahead of the store's
+	ahead    atomic.Int64 // how far that clock is ahead of the store's, in microseconds
 }
 
 // New returns a store that asks store, and decides by Config.OnFailure if store
@@ -153,11 +153,10 @@ func (c *counters) Do(ctx context.Context, b *core.Batch) error {
 	return c.decideHere(ctx, b, err)
 }
 
-// hurry: a caller with less time than this tells nothing about the store.
+// hurry is the least time of a caller whose deadline counts as a failure of the store.
 const hurry = 20 * time.Millisecond
 
-// ask does the operation in the store if the circuits allow it, and tells them how it
-// has ended.
+// ask does the operation in the store if the circuits allow it, and ends their tickets.
 func (c *counters) ask(ctx context.Context, b *core.Batch) error {
 	b.Cached = false
 	var room [2]ticket
@@ -208,8 +207,8 @@ func isAny(err error, targets ...error) bool {
 	return slices.ContainsFunc(targets, func(t error) bool { return errors.Is(err, t) })
 }
 
-// decideHere does the operation without the store. The store has failed with cause, or is
-// not concerned.
+// decideHere does the operation without the store, which has failed with cause. A nil cause: the
+// store need not be asked.
 func (c *counters) decideHere(ctx context.Context, b *core.Batch, cause error) error {
 	mode, decides := c.config.OnFailure, b.Op&(core.OpTake|core.OpPeek|core.OpCharge) != 0
 	if mode == FailClosed || mode == FailOpen && !decides || b.Op == core.OpRefund && !b.Degraded {
@@ -232,8 +231,8 @@ func (c *counters) decideHere(ctx context.Context, b *core.Batch, cause error) e
 	return fmt.Errorf("resilient: %v: %w: repeat it when the store answers: %w", b.Op, core.ErrDegraded, notcharged.Unmark(cause))
 }
 
-// repeatHere does in this process what the store has done: its counters have all hits that this
-// process has allowed.
+// repeatHere does in this process what the store has done, so that the counters here have all hits
+// that this process has allowed.
 func (c *counters) repeatHere(ctx context.Context, b *core.Batch) {
 	if c.config.OnFailure != Local || b.Op == core.OpPeek || b.Op == core.OpTake && !b.Allowed {
 		return
@@ -248,7 +247,7 @@ func (c *counters) repeatHere(ctx context.Context, b *core.Batch) {
 	}
 	if err := c.local.Do(ctx, &o.Batch); err == nil && o.Op == core.OpCharge && len(b.Items) > 0 {
 		c.ahead.Store(o.items[0].At - b.Items[0].At)
-	} // it fails if this Store is closed: then nothing needs to be counted
+	} // an error means that this Store is closed
 }
 
 // clockSlack is added to the estimate of when this process charged a hit of the
@@ -316,6 +315,5 @@ func (o *localBatch) copyTo(b *core.Batch) {
 // free returns the copy to its pool.
 func (o *localBatch) free() {
 	clear(o.items)
-	o.Batch = core.Batch{}
 	localBatches.Put(o)
 }

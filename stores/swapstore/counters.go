@@ -51,8 +51,8 @@ type item struct {
 	name   string
 	loaded Value
 	*stored
-	mend bool // store the value even if nothing is charged
-	room meter.Meter
+	mend bool        // store the value even if nothing is charged
+	room meter.Meter // of a limit with the quota of the item
 }
 
 // Do implements [core.Counters].
@@ -271,13 +271,7 @@ func (c *counters) deny(ctx context.Context, items []item, done int, now int64) 
 // undo gives back all that a take has charged, and returns cause. If that fails, the
 // error does not wrap core.ErrNotCharged.
 func (c *counters) undo(ctx context.Context, charged []item, cause error) error {
-	err := c.each(context.WithoutCancel(ctx), core.OpRefund, charged, func(it *item, now int64) (bool, error) {
-		if it.Cost == 0 {
-			return false, nil
-		}
-		return c.refund(it, now)
-	})
-	if err != nil {
+	if err := c.each(context.WithoutCancel(ctx), core.OpRefund, charged, c.refund); err != nil {
 		return errors.Join(notcharged.Unmark(cause), notcharged.Unmark(err))
 	}
 	return cause
@@ -324,7 +318,7 @@ func (c *counters) update(ctx context.Context, one []item, change change) error 
 func (it *item) known() bool { return it.loaded.Version != nil && it.is == readable }
 
 func (c *counters) refund(it *item, now int64) (bool, error) {
-	if !it.known() {
+	if !it.known() || it.Cost == 0 {
 		return false, nil
 	}
 	for i := range it.rule.limits {

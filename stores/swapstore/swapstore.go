@@ -3,7 +3,7 @@
 // in between: a database with compare-and-swap, or with a version for each row.
 // It counts with the same arithmetic as the other stores.
 //
-// A take costs one load and one swap for each key of a rule, and more if other
+// A take costs one load, and one swap for each key of a rule; more if other
 // writers are faster. For Redis and memcached use stores/redis and
 // stores/memcached.
 //

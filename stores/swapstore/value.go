@@ -33,14 +33,13 @@ const stateVersion = 2
 // with one of them is never replaced: it has the counters of a newer program.
 const newestVersion = 15
 
-// kindUsedUp is the kind of a record that denies the key until it expires. Its
-// body is the length of that time in microseconds. OpBlock writes it, and it replaces a
-// value that could not be read: see core.Config.DenyUnreadable. Of several, the one that ends last
-// is kept.
-const kindUsedUp = 126
+// kindDenial is the kind of a record that denies the key until it expires. Its body is the length of
+// that time in microseconds. OpBlock writes it, and core.Config.DenyUnreadable replaces an
+// unreadable value by it. Of several, the one that ends last is kept.
+const kindDenial = 126
 
 // maxValue is the length of the longest value that is read: no program writes a longer one.
-// maxForeign is how many records of others a write keeps, those that were written last.
+// maxForeign is how many records of other programs a write keeps: those that were written last.
 const (
 	maxValue   = 4 << 20
 	maxForeign = 32
@@ -89,7 +88,7 @@ type record struct {
 
 // denialOf returns a record that denies its key for this length of time.
 func denialOf(now, length int64) record {
-	return record{now + length, binary.AppendUvarint([]byte{kindUsedUp}, uint64(length))}
+	return record{now + length, binary.AppendUvarint([]byte{kindDenial}, uint64(length))}
 }
 
 // encode returns the value at now, and when the last of its records expires.
@@ -159,7 +158,7 @@ func (v *stored) decodeRecord(b []byte, limits []limit, now int64) bool {
 	if r.Bad {
 		return false
 	}
-	if kind == kindUsedUp {
+	if kind == kindDenial {
 		length := int64(r.Uvarint(uint64(core.MaxWindow.Microseconds())))
 		// An expiry further ahead was written by a clock that has been set
 		// back.

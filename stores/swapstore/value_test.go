@@ -115,11 +115,11 @@ func TestValuesThatCannotBeRead(t *testing.T) {
 		"cut":               {value[:len(value)-1], unreadable},
 		"longer":            {append(append([]byte{}, value...), 0), unreadable},
 		"a huge record":     {append(append([]byte{}, value...), 0xff, 0xff, 0xff, 0xff, 0x7f), unreadable},
-		"a longer denial":   {appendRecord([]byte{stateVersion}, codecNow+1, []byte{kindUsedUp, 1, 0}), unreadable},
+		"a longer denial":   {appendRecord([]byte{stateVersion}, codecNow+1, []byte{kindDenial, 1, 0}), unreadable},
 		"no state":          {appendRecord([]byte{stateVersion}, codecNow+1, codecRule(time.Hour)[0].id), unreadable},
 		"the longest":       {appendRecord([]byte{stateVersion}, codecNow+1, append([]byte{44}, make([]byte, maxValue-15)...)), readable},
 		"too long":          {appendRecord([]byte{stateVersion}, codecNow+1, append([]byte{44}, make([]byte, maxValue)...)), unreadable},
-		"a denial too long": {appendRecord([]byte{stateVersion}, codecNow+1, binary.AppendUvarint([]byte{kindUsedUp}, uint64(core.MaxWindow.Microseconds())+1)), unreadable},
+		"a denial too long": {appendRecord([]byte{stateVersion}, codecNow+1, binary.AppendUvarint([]byte{kindDenial}, uint64(core.MaxWindow.Microseconds())+1)), unreadable},
 		"as it was":         {value, readable},
 	} {
 		used, is := usedOf(time.Hour, c.value, codecNow)

@@ -18,11 +18,11 @@ type Backend interface {
 	//
 	// A batch whose Sequence is not above that of the last batch applied for its Namespace and Node
 	// adds nothing: it was applied before, and its answer was lost. Sequence 0 is always applied,
-	// so the backend does not repeat such a batch. A counter lives for at least two window lengths
+	// so the backend must not repeat such a batch by itself. A counter lives for at least two window lengths
 	// after its window's end.
 	PushDiffs(ctx context.Context, b Batch) (totals []int64, err error)
-	// Counters yields a namespace's counters of these window lengths, in the windows at a time and
-	// the ones before. After an error it yields nothing more.
+	// Counters yields a namespace's counters of these window lengths: those of the windows that
+	// contain the time at, and of the windows before them. After an error it yields nothing more.
 	Counters(ctx context.Context, namespace string, windows []time.Duration, at time.Time) iter.Seq2[Counter, error]
 	// Window returns one counter's total, 0 if it does not exist.
 	Window(ctx context.Context, namespace, key string, start time.Time, window time.Duration) (int64, error)

@@ -114,12 +114,16 @@ func TestCloseWithoutTheBackend(t *testing.T) {
 		b := newShared()
 		s := newStore(t, b, synced.Config{Interval: time.Hour, Timeout: 100 * time.Millisecond, Log: quiet})
 		l := newLimiter(t, s, aligned(1_000_000, day))
+		d, err := l.Take(t.Context(), 5, core.Hit{Rule: "r", Key: "refunded"})
+		if err = errors.Join(err, s.Sync(t.Context()), l.Adjust(t.Context(), d, 0)); err != nil {
+			t.Fatal(err)
+		}
 		manyKeys(t, l, 10)
 		b.set(func(b *shared) { b.latency = time.Hour })
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		began := time.Now()
-		err := s.Close(ctx)
+		err = s.Close(ctx)
 		if err == nil || !strings.Contains(err.Error(), "55 hits could not be pushed") {
 			t.Errorf("%v", err)
 		}

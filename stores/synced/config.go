@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/nilcheck"
 )
 
 // The defaults of a Config.
@@ -36,19 +37,19 @@ type Config struct {
 	// Windows are the lengths of windows of [Store.Increment] and [Store.Rate]. Limiters
 	// have windows of their own.
 	Windows []time.Duration
-	// Timeout is how long a push of one batch, a fetch, or with Interval 0 a decision,
-	// may take: 1 ms or more; 0 means DefaultTimeout.
+	// Timeout is how long a push of one batch or a fetch may take: its context then ends.
+	// 1 ms or more; 0 means DefaultTimeout.
 	Timeout time.Duration
-	// MaxKeys is the highest number of counters in the process, one for each key
-	// and limit; 0 means DefaultMaxKeys. A full table evicts, of some counters, an expired
-	// one or the one with the fewest hits that were not pushed; Stats.Lost counts
-	// these hits. As many counters again may have been fetched and not used yet.
+	// MaxKeys is the highest number of counters in the process, one for each key and limit; 0
+	// means DefaultMaxKeys, less than 64 means 64. A full table examines a few counters, and
+	// evicts an expired one, or else the one with the fewest unpushed hits: Stats.Lost counts
+	// them. As many counters again may have been fetched and not used yet.
 	MaxKeys int
 	// Log gets a line when the backend begins to fail, and one when it works again;
 	// nil: slog.Default().
 	Log *slog.Logger
 	// Clock returns the time; nil: the wall clock, including its corrections. The clocks of all
-	// processes must agree to much less than a window.
+	// processes must differ by much less than a window.
 	Clock func() time.Time
 }
 
@@ -59,7 +60,7 @@ func (c Config) check(backend Backend) error {
 			errs = append(errs, fmt.Errorf("%w: %s: %v: %s", core.ErrConfig, field, value, fmt.Sprintf(why, args...)))
 		}
 	}
-	bad(backend == nil && c.Interval >= 0, "backend", nil, "is needed, unless Interval is negative")
+	bad(nilcheck.IsNil(backend) && c.Interval >= 0, "backend", nil, "is needed, unless Interval is negative")
 	bad(backend != nil && !reflect.ValueOf(backend).Comparable(), "backend", fmt.Sprintf("%T", backend), "cannot be compared: use a pointer")
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-"
 	bad(len(c.Namespace) > 64 || strings.Trim(c.Namespace, letters) != "", "Namespace", fmt.Sprintf("%q", c.Namespace), "must be 1 to 64 of the characters A-Z a-z 0-9 _ . -")

@@ -15,12 +15,12 @@
 //
 // Windows begin at multiples of their length since the Unix epoch, in every process. So
 // limits must be fixed_window or sliding_window limits with Aligned set. The clocks of
-// all processes must agree to much less than a window.
+// all processes must differ by much less than a window.
 //
 // When a limiter is opened, the store fetches the counters of the namespace once, so that the first
 // decision on a key knows what other processes have counted. A counter that does not arrive within
 // Config.Timeout, or is made later, comes with the key's first exchange. A key takes part in the
-// three exchanges after each use. A process cannot grant hits, block a key or forget all keys.
+// three exchanges after each use. Grants, blocks and a reset of all keys are not supported.
 //
 // In a window, n processes together allow at most
 //

@@ -11,12 +11,12 @@ const batchSize = 1000
 
 // exchange is the state of the exchanges, which only the holder of turn touches.
 type exchange struct {
-	turn     chan struct{} // Close keeps it
+	turn     chan struct{} // full while somebody has the turn; Close keeps it
 	sequence uint64
 	pending  []chunk // not answered yet, in the order of their sequences
 }
 
-// chunk is the differences of a batch, with the entries that they are of.
+// chunk is the differences of a batch, with their entries.
 type chunk struct {
 	sequence uint64
 	diffs    []Diff
@@ -42,27 +42,45 @@ func (s *Store) run(first time.Duration) {
 	}
 }
 
-// exchangeAll pushes what an exchange that failed has left, and then what has changed.
-// Each failure leaves the rest for the next exchange.
+// exchangeAll pushes what has changed, and what a failed exchange has left. The totals of a batch
+// that is pushed again may be older than the batch: collect asks for them once more.
 func (s *Store) exchangeAll(ctx context.Context) error {
+	return s.inTurn(ctx, func(ctx context.Context) error {
+		s.collect()
+		if x := &s.exchange; len(x.pending) == 0 && s.failing.Load() { // does the backend answer again?
+			x.sequence++
+			x.pending = []chunk{{sequence: x.sequence}}
+		}
+		return s.pushPending(ctx)
+	})
+}
+
+// inTurn pushes the batches that a failed exchange has left, and then calls f, while no exchange
+// runs. A failure leaves the rest for the next exchange. Close ends the context of f.
+func (s *Store) inTurn(ctx context.Context, f func(ctx context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.ctx, cancel)()
+	var err error
 	select {
 	case s.exchange.turn <- struct{}{}:
 		defer func() { <-s.exchange.turn }()
+		if err = s.pushPending(ctx); err == nil {
+			err = f(ctx)
+		}
+		s.report(ctx, err)
 	case <-ctx.Done():
-		return fmt.Errorf("synced: %w", ctx.Err())
+		err = fmt.Errorf("synced: %w", ctx.Err())
 	}
-	err := s.pushPending(ctx)
-	if err == nil {
-		s.collect() // again, because the answer to a second try may be one of before the first
-		err = s.pushPending(ctx)
+	if s.closed.Load() {
+		return errClosed
 	}
-	s.report(ctx, err)
 	return err
 }
 
 // report logs that the backend has begun to fail, or that it works again, once each.
 func (s *Store) report(ctx context.Context, err error) {
-	if ctx.Err() != nil { // which says nothing about the backend
+	if ctx.Err() != nil { // the backend may be well
 		return
 	}
 	switch failed := s.failing.Swap(err != nil); {
@@ -154,14 +172,7 @@ func (s *Store) Sync(ctx context.Context) error {
 	if s.config.Interval <= 0 && !s.closed.Load() {
 		return nil
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(s.ctx, cancel)()
-	err := s.exchangeAll(ctx)
-	if s.closed.Load() {
-		return errClosed
-	}
-	return err
+	return s.exchangeAll(ctx)
 }
 
 // Close stops exchanging, pushes the remaining differences until ctx ends or three pushes

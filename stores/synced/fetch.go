@@ -23,8 +23,7 @@ type counterID struct {
 }
 
 // fetch reads the counters of the rules' windows that have not been asked for. It takes at most
-// Config.Timeout, and keeps what it has read until then. While the backend does not answer, it
-// asks for nothing.
+// Config.Timeout, and keeps what it has read by then. While the backend fails, it does nothing.
 func (s *Store) fetch(rules []rule) {
 	if s.config.Interval <= 0 || s.failing.Load() {
 		return
@@ -67,8 +66,8 @@ func (s *Store) fetch(rules []rule) {
 	s.stats.exchanges.Add(1)
 }
 
-// tell gives an entry the counts that were fetched for it.
-func (f *fetched) tell(e *entry) {
+// fill gives an entry the counts that were fetched for it.
+func (f *fetched) fill(e *entry) {
 	for _, start := range [2]int64{e.start, e.start - e.window} {
 		if count, ok := f.counts.LoadAndDelete(counterID{e.key, e.window, start}); ok {
 			slot := e.at(start)

@@ -180,3 +180,28 @@ func TestAFetchThatHangs(t *testing.T) {
 		}
 	})
 }
+
+// What was fetched does not replace what an exchange has found since, and is not added to it.
+func TestAFetchThatIsOlderThanAnExchange(t *testing.T) {
+	b := newShared()
+	b.down = true
+	s := newStore(t, b, synced.Config{Interval: time.Hour, Windows: []time.Duration{day}, Log: quiet})
+	l := newLimiter(t, s, aligned(10, 2*day)) // fetches nothing: the backend fails
+	b.set(func(b *shared) { b.down = false })
+	use := func(hits, exchanges int) {
+		for range hits {
+			take(t, l, "k")
+		}
+		for range exchanges {
+			if err := s.Sync(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	use(3, 1)
+	newLimiterNamed(t, s, "other", aligned(10, 2*day)) // fetches the three hits
+	use(2, 4)                                          // the key drops out of the exchanges
+	if got := left(t, l, "k"); got != 5 {
+		t.Errorf("%d left after 5 of 10", got)
+	}
+}

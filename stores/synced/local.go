@@ -70,7 +70,7 @@ func (c *counters) lock(places []place, now int64, charge bool) error {
 			c.table.shard(places[i].id).mu.Lock()
 		}
 	}
-	if c.closed.Load() { // looked at here, Close collects every charge
+	if c.closed.Load() { // checked under the locks, so that Close collects every charge
 		c.unlock(places)
 		return errClosed
 	}
@@ -88,7 +88,7 @@ func (c *counters) lock(places []place, now int64, charge bool) error {
 			p.entry.roll(p.limit.windows.Start(now))
 		}
 		if c.config.Interval > 0 && s.mark(p.entry) {
-			c.fetched.tell(p.entry)
+			c.fetched.fill(p.entry)
 		}
 	}
 	return nil
@@ -129,8 +129,8 @@ func decide(op core.Op, places []place, now int64) bool {
 	return true
 }
 
-// judge fills in the limit's result, after the charge if there is one, which is left to
-// the caller. It reports whether the limit allows the operation.
+// judge fills in the limit's result, as it is after the charge if there is one: the caller
+// charges. It reports whether the limit allows the operation.
 func (p *place) judge(op core.Op, now int64) bool {
 	current, previous, start := p.entry.current.count(), p.entry.previous.count(), p.entry.start
 	r := (*meter.Result)(&p.item.Results[p.index])

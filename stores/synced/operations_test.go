@@ -165,6 +165,34 @@ func TestAResetInTheNextWindow(t *testing.T) {
 	}
 }
 
+// Hits that this process is pushing, or could not push before the reset, do not come back after it.
+func TestAResetOfHitsOnTheirWay(t *testing.T) {
+	for name, fault := range map[string]func(b *shared){
+		"a push that fails":        func(b *shared) { b.down = true },
+		"a push that is under way": func(b *shared) { b.latency = time.Second / 2 },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newShared()
+			s := newStore(t, b, synced.Config{Interval: time.Hour, Log: quiet})
+			l := newLimiter(t, s, aligned(10, day))
+			take(t, l, "k")
+			b.set(fault)
+			go s.Sync(context.Background()) //nolint:errcheck // it may fail
+			synctest.Wait()
+			b.set(func(b *shared) { b.down, b.latency = false, 0 })
+			if err := l.Reset(t.Context(), core.Hit{Rule: "r", Key: "k"}); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Sync(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if got := left(t, l, "k"); got != 10 || b.total() != 0 {
+				t.Errorf("%s: %d left after the reset, and the backend has %d hits", name, got, b.total())
+			}
+		})
+	}
+}
+
 // Each of Config.Windows has counters of its own.
 func TestTheWindowsOfIncrement(t *testing.T) {
 	s := newStore(t, nil, synced.Config{Interval: -1, Windows: []time.Duration{365 * day, 366 * day}})

@@ -130,6 +130,7 @@ func TestTheLogOfAnOutage(t *testing.T) {
 				}
 			}
 		}
+		time.Sleep(time.Minute) // exchanges without a key
 		if d, err := l.Take(t.Context(), 1, core.Hit{Rule: "r", Key: "ann"}); err != nil || !d.Degraded {
 			t.Errorf("after a fetch that has failed: degraded %v, error %v", d.Degraded, err)
 		}

@@ -25,7 +25,7 @@ func (s *Store) Increment(ctx context.Context, key string, window time.Duration,
 }
 
 // Rate returns what Increment would return after diff more hits, and adds none. diff may be
-// negative. As with Increment, the key takes part in the next exchanges, so that the next call
+// negative; the hits of the window are then 0 or more. As with Increment, the key takes part in the next exchanges, so that the next call
 // knows the hits of other processes.
 func (s *Store) Rate(ctx context.Context, key string, window time.Duration, diff int64) (float64, error) {
 	return s.rate(ctx, key, window, 0, diff)
@@ -51,11 +51,11 @@ func (s *Store) rate(ctx context.Context, key string, window time.Duration, valu
 			places[0].entry.current.diff += value
 		}
 	case value > 0:
-		places = c.asked(items, now)
+		places = c.emptyPlaces(items, now)
 		places[0].entry.current.diff = value
 		err = c.push(ctx, places)
 	default:
-		places = c.asked(items, now)
+		places = c.emptyPlaces(items, now)
 		err = s.read(ctx, places[0].entry)
 	}
 	if err != nil {

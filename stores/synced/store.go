@@ -34,18 +34,14 @@ type Store struct {
 	rates  *counters // of Increment and Rate: a rule for each of Config.Windows
 }
 
-var _ core.Store = (*Store)(nil)
-
 var errClosed = fmt.Errorf("synced: %w", core.ErrClosed)
 
 // namespaces has the backends and namespaces that the stores of this process use.
 var namespaces sync.Map
 
-// New returns a store that exchanges with the backend. With a positive Interval it starts a
-// goroutine for that, which Close ends. The error wraps [core.ErrConfig] and names each field
-// that is wrong. New also returns an error if another store of this process uses the namespace
-// with the same Backend value and has not been closed. It fetches the counters of
-// Config.Windows, as Open does those of a limiter.
+// New returns a store that exchanges with the backend, and fetches the counters of
+// Config.Windows. The error wraps [core.ErrConfig] and names each wrong field. Until Close, no
+// other store of this process can use the namespace with the same Backend value.
 func New(backend Backend, c Config) (*Store, error) {
 	if err := c.check(backend); err != nil {
 		return nil, err
@@ -100,9 +96,9 @@ func (s *Store) Stats() Stats {
 // ops are the operations that the store knows.
 const ops = core.OpTake | core.OpPeek | core.OpCharge | core.OpRefund | core.OpReset
 
-// Guarantees implements [core.Store]. With Interval 0 the store is exact, and a take returns an
-// error if the backend does not answer: it waits for the backend, whose deadline is the only one.
-// Otherwise it is not exact, and each process counts alone while the backend does not answer.
+// Guarantees implements [core.Store]. With Interval 0 the store is exact, and a take is one push or
+// two, which the end of its context does not end. With another Interval the store is not exact,
+// and each process counts alone while the backend does not answer.
 func (s *Store) Guarantees() core.Guarantees {
 	if s.config.Interval == 0 {
 		return core.Guarantees{Ops: ops, Exact: true, Shared: true, OnFailure: core.FailClosed}
@@ -176,11 +172,14 @@ func (c *counters) Reopen(rules []core.StoreRule) (core.Counters, error) {
 
 // Do implements [core.Counters]. Unless Interval is 0, all operations but OpReset
 // wait only for other callers, and other processes learn of the hits with the next exchange.
-// OpReset is pushed at once; hits that another process has not pushed by then stay.
+// OpReset is pushed at once, or after an exchange that is under way. Hits that another process
+// pushes later stay.
 func (c *counters) Do(ctx context.Context, b *core.Batch) error {
 	switch {
 	case b.Op&ops == 0:
 		return fmt.Errorf("synced: %v: %w", b.Op, core.ErrUnsupported)
+	case b.Op == core.OpReset && c.config.Interval > 0: // a batch on its way would bring its hits back
+		return c.inTurn(ctx, func(ctx context.Context) error { return c.reset(ctx, b) })
 	case b.Op == core.OpReset:
 		return c.reset(ctx, b)
 	case c.config.Interval == 0:

@@ -98,6 +98,9 @@ func TestTheWorkedExamples(t *testing.T) {
 					if got, err := s.Increment(ctx, "k", time.Minute, 0); err != nil || got != want {
 						t.Errorf("by 0: %v, %v, want %v", got, err, want)
 					}
+					if got, err := s.Rate(ctx, "k", time.Minute, -20); err != nil || got != float64(previous)/2 {
+						t.Errorf("with fewer than no hits in the window: %v, %v, want %v", got, err, float64(previous)/2)
+					}
 					if got, err := s.Rate(ctx, "another", time.Minute, 0); err != nil || got != 0 {
 						t.Errorf("another key: %v, %v", got, err)
 					}
@@ -302,8 +305,10 @@ func TestWrongConfigurationIsNamed(t *testing.T) {
 			t.Errorf("%q is not in:\n%v", want, err)
 		}
 	}
-	if _, err := synced.New(nil, synced.Config{}); !errors.Is(err, core.ErrConfig) {
-		t.Errorf("without a backend: %v", err)
+	for _, none := range []synced.Backend{nil, (*shared)(nil)} {
+		if _, err := synced.New(none, synced.Config{}); !errors.Is(err, core.ErrConfig) {
+			t.Errorf("without a backend: %v", err)
+		}
 	}
 	b := newShared()
 	first := newStore(t, b, synced.Config{Interval: -1})

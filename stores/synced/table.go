@@ -25,7 +25,7 @@ type entry struct {
 	key      string // of its counters in the backend
 	window   int64
 	rounds   int8 // exchanges that it still takes part in
-	stale    bool // it has not been exchanged since it was marked
+	stale    bool // no exchange since it was marked
 }
 
 // roll brings the entry to the window that begins at start, which is another one. If a
@@ -52,8 +52,7 @@ func (e *entry) at(start int64) *slot {
 	return nil
 }
 
-// diff returns the difference that is to be pushed of the window that begins at start,
-// which is one of the entry's.
+// diff returns the unpushed difference of the window that begins at start, one of the entry's.
 func (e *entry) diff(start int64) Diff {
 	return Diff{e.key, time.Duration(e.window) * time.Microsecond, time.UnixMicro(start), e.at(start).diff}
 }
@@ -83,8 +82,8 @@ func (s *shard) remove(e *entry) {
 // markedFor is how many exchanges an entry takes part in after its last use.
 const markedFor = 3
 
-// mark notes that an entry has been used, and is to be exchanged. It reports whether the
-// entry was not exchanged before.
+// mark makes an entry that has been used take part in the next exchanges. It reports whether
+// the entry took part in none before.
 func (s *shard) mark(e *entry) bool {
 	first := e.rounds == 0
 	if e.rounds = markedFor; first {
@@ -107,12 +106,12 @@ func newTable(maxKeys int) *table {
 	return t
 }
 
-// number returns a number that tells a limit's counters apart from those of others.
+// number returns a number that identifies a limit.
 func (t *table) number(limit string) uint64 {
 	return maphash.String(t.seed, limit) * 0x9e3779b97f4a7c15
 }
 
-// id tells the entries apart: it is a hash of the key, and another one for each limit.
+// id identifies an entry: a hash of the key, another one for each limit.
 func (t *table) id(number uint64, key []byte) uint64 { return maphash.Bytes(t.seed, key) ^ number }
 
 func (t *table) shard(id uint64) *shard { return &t.shards[id%shardCount] }

@@ -6,9 +6,8 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// asked returns the places of the items with counters that are not in the table: their
-// totals are asked for.
-func (c *counters) asked(items []core.Item, now int64) []place {
+// emptyPlaces returns the places of the items, with new counters that are not in the table.
+func (c *counters) emptyPlaces(items []core.Item, now int64) []place {
 	places := c.places(nil, items)
 	for i := range places {
 		places[i].entry = c.newEntry(&places[i], now)
@@ -16,7 +15,7 @@ func (c *counters) asked(items []core.Item, now int64) []place {
 	return places
 }
 
-// push pushes the differences of the places, which asked returned, and reads the totals.
+// push pushes the differences of the places of emptyPlaces, and writes the totals into them.
 func (c *counters) push(ctx context.Context, places []place) error {
 	if c.closed.Load() {
 		return errClosed
@@ -38,12 +37,12 @@ func (c *counters) push(ctx context.Context, places []place) error {
 	return nil
 }
 
-// through does an operation with Interval 0: hits are added, and given back if the
-// totals then turn out to be too high. So no more hits are ever allowed than a limit
-// allows. Of several decisions at the same moment, near the limit, all may be denied.
+// through does an operation with Interval 0: it adds the hits, and gives them back if the
+// totals are then too high. So no limit is ever exceeded, and near the limit several decisions
+// at the same moment may all be denied.
 func (c *counters) through(ctx context.Context, b *core.Batch) error {
 	now := c.now()
-	places := c.asked(b.Items, now)
+	places := c.emptyPlaces(b.Items, now)
 	if b.Op == core.OpRefund {
 		for i := range places {
 			if s := places[i].entry.at(places[i].charged()); s != nil {
@@ -69,7 +68,7 @@ func (c *counters) through(ctx context.Context, b *core.Batch) error {
 	tooMuch := false
 	for i := range places {
 		s := &places[i].entry.current
-		s.diff -= charged[i] // if it is allowed, what is above the highest quota, which a count stops at
+		s.diff -= charged[i] // if it is allowed, 0 or the hits above the highest count
 		tooMuch = tooMuch || s.diff < 0
 	}
 	if !tooMuch {
@@ -83,7 +82,7 @@ func (c *counters) through(ctx context.Context, b *core.Batch) error {
 func (c *counters) reset(ctx context.Context, b *core.Batch) error {
 	now := c.now()
 	if c.config.Interval >= 0 {
-		places := c.asked(b.Items, now)
+		places := c.emptyPlaces(b.Items, now)
 		for i := range places {
 			places[i].entry.current.diff, places[i].entry.previous.diff = Forget, Forget
 		}

@@ -35,7 +35,22 @@ func (g *Gate) Err() error {
 
 // Open returns Counters that pass everything on to inner while the gate is open.
 // After that every call returns Err, even if inner could answer from memory.
-func (g *Gate) Open(inner core.Counters) core.Counters { return counters{inner, g} }
+// They are a resilient.Locator if inner is one.
+func (g *Gate) Open(inner core.Counters) core.Counters {
+	if l, ok := inner.(locator); ok {
+		return located{counters{inner, g}, l}
+	}
+	return counters{inner, g}
+}
+
+type locator interface {
+	ServerOf(rule int, key []byte) string
+}
+
+type located struct {
+	counters
+	locator
+}
 
 type counters struct {
 	inner core.Counters
@@ -59,14 +74,5 @@ func (c counters) Reopen(rules []core.StoreRule) (core.Counters, error) {
 	if err != nil {
 		return nil, err
 	}
-	return counters{inner, c.gate}, nil
-}
-
-// ServerOf returns the server of a key, "" if inner does not report it. Package
-// resilient finds this method by its signature: see resilient.Locator.
-func (c counters) ServerOf(rule int, key []byte) string {
-	if l, ok := c.inner.(interface{ ServerOf(int, []byte) string }); ok {
-		return l.ServerOf(rule, key)
-	}
-	return ""
+	return c.gate.Open(inner), nil
 }

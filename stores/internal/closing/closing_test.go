@@ -21,6 +21,8 @@ type located struct{ counting }
 
 func (located) ServerOf(rule int, key []byte) string { return "server of " + string(key) }
 
+func (l located) Reopen([]core.StoreRule) (core.Counters, error) { *l.calls++; return l, nil }
+
 // The Counters of a closed gate, and all that were made of them by Reopen,
 // return ErrClosed and ask nobody.
 func TestCountersEndWithTheirGate(t *testing.T) {
@@ -59,14 +61,15 @@ func TestCountersEndWithTheirGate(t *testing.T) {
 }
 
 func TestCountersReportTheServerIfTheirStoreDoes(t *testing.T) {
-	server := func(c core.Counters) string {
-		return c.(interface{ ServerOf(int, []byte) string }).ServerOf(0, []byte("k"))
-	}
+	type locator interface{ ServerOf(int, []byte) string }
 	calls := 0
-	if got := server(closing.New("s").Open(located{counting{&calls}})); got != "server of k" {
-		t.Errorf("%q", got)
+	first := closing.New("s").Open(located{counting{&calls}})
+	for _, c := range []core.Counters{first, core.Must(first.Reopen(nil))} {
+		if got := c.(locator).ServerOf(0, []byte("k")); got != "server of k" {
+			t.Errorf("%q", got)
+		}
 	}
-	if got := server(closing.New("s").Open(counting{&calls})); got != "" {
-		t.Errorf("%q, of a store that does not report it", got)
+	if _, ok := closing.New("s").Open(counting{&calls}).(locator); ok {
+		t.Error("counters without servers are a locator")
 	}
 }

@@ -66,6 +66,11 @@ func Run(t *testing.T, open func(t *testing.T) synced.Backend) {
 	t.Run("no counter falls below 0", func(t *testing.T) {
 		b, ns := open(t), name()
 		push(t, b, batch(ns, "n1", 1, diff("a", 3), diff("b", -4), diff("c", synced.Forget)), 3, 0, 0)
+		for key, n := range counters(t, b, ns, now, minute) {
+			if n < 0 {
+				t.Errorf("Counters: %s has %d hits", key, n)
+			}
+		}
 		push(t, b, batch(ns, "n2", 1, diff("a", -5), diff("b", -4), diff("c", -1)), 0, 0, 0)
 		push(t, b, batch(ns, "n1", 2, diff("b", 0), diff("c", 0)), 0, 0)
 		for key, n := range counters(t, b, ns, now, minute) {

@@ -5,8 +5,8 @@
 // The counters are in two tables, floodgate_counters and floodgate_nodes. [Backend.CreateTables]
 // creates them, or schema.sql with your migrations. The user then needs SELECT, INSERT, UPDATE and
 // DELETE on them and nothing more. A batch is one statement, and no statement is prepared: a pooler
-// such as pgbouncer may be in between. The tables show nothing that a client sent. Expired rows are
-// deleted a thousand at a time.
+// such as pgbouncer may be in between. The tables show nothing that a client sent. Pushes delete
+// expired rows, a thousand at a time.
 package pgbackend
 
 import (
@@ -59,8 +59,8 @@ func (b *Backend) CreateTables(ctx context.Context) error {
 const (
 	// nodeLife is how long a node's last sequence is kept.
 	nodeLife = 24 * time.Hour
-	// sweepEvery is how often expired rows are looked for, and sweepRows how
-	// many are deleted at a time.
+	// Every sweepEvery, a batch deletes at most sweepRows expired rows. If there are as many,
+	// the next batch goes on.
 	sweepEvery = 10 * time.Second
 	sweepRows  = 1000
 )
@@ -83,15 +83,18 @@ func (b *Backend) PushDiffs(ctx context.Context, batch synced.Batch) ([]int64, e
 	return totals, nil
 }
 
-// sweep deletes some expired rows, now and then. A failure does not fail the
+// sweep deletes expired rows, if it is time. A failure does not fail the
 // exchange: a later sweep tries again.
 func (b *Backend) sweep(ctx context.Context, now time.Time) {
 	last := b.swept.Load()
 	if now.UnixMicro()-last < sweepEvery.Microseconds() || !b.swept.CompareAndSwap(last, now.UnixMicro()) {
 		return
 	}
-	_, _ = b.pool.Exec(ctx, `DELETE FROM floodgate_counters WHERE ctid IN (
+	deleted, _ := b.pool.Exec(ctx, `DELETE FROM floodgate_counters WHERE ctid IN (
 		SELECT ctid FROM floodgate_counters WHERE expires < $1 LIMIT $2 FOR UPDATE SKIP LOCKED)`, unprepared, now.UnixMicro(), sweepRows)
+	if deleted.RowsAffected() == sweepRows {
+		b.swept.Store(last)
+	}
 	_, _ = b.pool.Exec(ctx, `DELETE FROM floodgate_nodes WHERE ctid IN (
 		SELECT ctid FROM floodgate_nodes WHERE seen < $1 LIMIT $2 FOR UPDATE SKIP LOCKED)`, unprepared, now.Add(-nodeLife).UnixMicro(), sweepRows)
 }

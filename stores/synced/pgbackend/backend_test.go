@@ -183,7 +183,7 @@ func TestTheServerComesLater(t *testing.T) {
 }
 
 // Expired rows are looked for every ten seconds by the batches' time, and deleted a thousand at a
-// time. A counter expires two lengths after its window has ended, a node a day after its last batch.
+// time: if there may be more, with the next batch. A counter expires two lengths after its window has ended, a node a day after its last batch.
 func TestWhenRowsAreDeleted(t *testing.T) {
 	t.Parallel()
 	b, pool := newBackend(t)
@@ -205,6 +205,7 @@ func TestWhenRowsAreDeleted(t *testing.T) {
 	}{
 		{10*time.Second - time.Microsecond, 1501, 2},
 		{10 * time.Second, 501, 2},
+		{10*time.Second + time.Microsecond, 1, 2},
 		{20 * time.Second, 1, 2},
 		{30 * time.Second, 1, 2},
 		{40*time.Second - time.Microsecond, 1, 2},

@@ -32,9 +32,10 @@ type Backend struct{ client redis.UniversalClient }
 
 var _ synced.Backend = (*Backend)(nil)
 
-// New returns a backend on a client: of one server, a cluster or a failover
-// group. Whoever made the client closes it. Its user needs the commands EVALSHA,
-// EVAL, GET, SET, MGET and SCAN on keys fgs1:*, and in a cluster CLUSTER SLOTS.
+// New returns a backend on a client: of one server, a cluster or a failover group. The caller closes
+// the client. Set ContextTimeoutEnabled in its options: otherwise a command to a Redis that hangs
+// ignores synced.Config.Timeout and the context of synced.Store.Close. The Redis user needs the
+// commands EVALSHA, EVAL, GET, SET, MGET and SCAN on keys fgs1:*, and in a cluster CLUSTER SLOTS.
 func New(client redis.UniversalClient) *Backend { return &Backend{client} }
 
 // nodeLife is how long a node's last sequence is kept. A batch that is pushed

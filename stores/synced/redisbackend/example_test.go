@@ -13,7 +13,7 @@ import (
 )
 
 func ExampleNew() {
-	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379"})
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379", ContextTimeoutEnabled: true})
 	defer client.Close() //nolint:errcheck // nobody is left to tell
 	store, err := synced.New(redisbackend.New(client), synced.Config{Interval: time.Minute, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
