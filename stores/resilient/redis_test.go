@@ -42,8 +42,8 @@ func TestGuaranteesAroundRedis(t *testing.T) {
 				storetest.Guarantees(t, want, func(t testing.TB) storetest.Instances {
 					proxy := faultproxy.Start(t, server.Addr)
 					store := func() core.Store {
-						shared := &link{Store: newRedis(t, redis.Options{Addr: proxy.Addr}, 2*time.Second), guarantees: &says}
-						return core.Must(denycache.New(newStore(t, shared, resilient.Config{OnFailure: mode, Timeout: 2 * time.Second, Retry: time.Hour, Failures: 3}), denycache.Config{}))
+						shared := &link{Store: newRedis(t, redis.Options{Addr: proxy.Addr}, 4*time.Second), guarantees: &says}
+						return core.Must(denycache.New(newStore(t, shared, resilient.Config{OnFailure: mode, Timeout: 4 * time.Second, Retry: time.Hour, Failures: 3}), denycache.Config{}))
 					}
 					return storetest.Instances{Stores: []core.Store{store(), store()}, Gone: func() { proxy.Fail(faultproxy.Swallow, -1) }}
 				})
