@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -22,6 +23,10 @@ type Stored struct {
 
 // scanCount is how many keys the server is asked to look at for one answer.
 const scanCount = 512
+
+// scanTogether is how many counters one script reads. The time of a script grows with the square
+// of this number, and the server answers nobody meanwhile.
+const scanTogether = 16
 
 // Scan calls each for every counter of a limiter with these rules on the server, until each returns
 // an error. It charges nothing and is meant for tools: it goes through all of the server's keys in
@@ -76,18 +81,20 @@ func (s *Store) scan(ctx context.Context, b *counters, some func(context.Context
 			if err != nil {
 				return fmt.Errorf("redis: scanning: %w", err)
 			}
-			list := new(itemList)
-			for _, name := range names {
-				ruleName, _, _ := strings.Cut(name[len(prefix):], ":")
-				for i := range b.rules {
-					if rule := &b.rules[i]; rule.name == ruleName {
-						of := &core.Item{Results: make([]core.Result, len(rule.meters))}
-						list.items = append(list.items, item{of: of, rule: rule, name: name, limits: rule.limitsFor(of, s.options.clock)})
+			for names := range slices.Chunk(names, scanTogether) {
+				list := new(itemList)
+				for _, name := range names {
+					ruleName, _, _ := strings.Cut(name[len(prefix):], ":")
+					for i := range b.rules {
+						if rule := &b.rules[i]; rule.name == ruleName {
+							of := &core.Item{Results: make([]core.Result, len(rule.meters))}
+							list.items = append(list.items, item{of: of, rule: rule, name: name, limits: rule.limitsFor(of, s.options.clock)})
+						}
 					}
 				}
-			}
-			if err := some(ctx, list); err != nil {
-				return err
+				if err := some(ctx, list); err != nil {
+					return err
+				}
 			}
 		}
 	}
