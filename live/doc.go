@@ -27,8 +27,8 @@
 //
 // The page keeps two minutes of counts for each rule, and at most 2048 denied keys and
 // 1024 keys near their limit for each limiter, of 256 bytes each, whatever the traffic is.
-// The page keeps every limiter until it is closed: do not make names of limiters from
-// requests. The counts of rules are exact. The counts of keys are halved each minute, so
-// that keys that were denied recently come first. If there are more denied
-// keys than the page keeps, the count of a key may be too small.
+// The page keeps the limiters of all names until it is closed: do not make names from values
+// of requests. The counts of rules are exact. Those of keys are halved each minute, so that keys
+// that are denied now come first. If there are more denied keys than the page keeps, the count
+// of a key may be too small.
 package live

@@ -114,7 +114,7 @@ func (c *Counts) Observe(name string, rules []core.Rule) core.ObserverFuncs {
 	}
 }
 
-// nearly is what a quota is divided by: a limit is near if the rest or less is left.
+// nearly is 10: a limit is near if a tenth of its quota, or less, is left.
 const nearly = 10
 
 // limiter returns the limiter of a name.

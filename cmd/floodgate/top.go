@@ -83,15 +83,16 @@ func (t *topFlags) list(ctx context.Context, set *policy.Set, out io.Writer) err
 	if err != nil {
 		return err
 	}
-	lines := "policy\trule\tlimit\tused\tremaining\treset in\tkey\n"
+	var b strings.Builder
+	b.WriteString(report.Plural(total, "counter", "counters") + "\npolicy\trule\tlimit\tused\tremaining\treset in\tkey\n")
 	for _, n := range found.list() {
 		key := n.name
 		if text, known := names[n.name]; known {
 			key = report.Key(text)
 		}
-		lines += fmt.Sprintf("%s\t%s\t%s\t%d\t%d\t%v\t%s\n", n.policy, n.rule, n.limit, n.limit.Capacity()-n.result.Remaining, n.result.Remaining, n.result.ResetAfter.Round(time.Millisecond), key)
+		fmt.Fprintf(&b, "%s\t%s\t%s\t%d\t%d\t%v\t%s\n", n.policy, n.rule, n.limit, n.limit.Capacity()-n.result.Remaining, n.result.Remaining, n.result.ResetAfter.Round(time.Millisecond), key)
 	}
-	return report.Align(out, report.Plural(total, "counter", "counters")+"\n"+lines)
+	return report.Align(out, b.String())
 }
 
 // near is a counter and how much of a limit it has used.

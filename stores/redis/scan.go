@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -22,6 +23,10 @@ type Stored struct {
 
 // scanCount is how many keys the server is asked to look at for one answer.
 const scanCount = 512
+
+// scanTogether is how many counters one script reads. The time of a script grows with the square
+// of this number, and the server answers nobody meanwhile.
+const scanTogether = 16
 
 // Scan calls each for every counter of a limiter with these rules on the server, until each returns
 // an error. It charges nothing and is meant for tools: it goes through all of the server's keys in
@@ -67,12 +72,14 @@ func (s *Store) scan(ctx context.Context, b *counters, verb byte, each func(Stor
 				}
 			}
 			for _, group := range s.group(list) {
-				if _, err := s.ask(s.begin(ctx), verb, group); err != nil {
-					return err
-				}
-				for _, it := range group {
-					if err := each(Stored{it.rule.name, it.name, it.of.Results}); err != nil {
+				for some := range slices.Chunk(group, scanTogether) {
+					if _, err := s.ask(s.begin(ctx), verb, some); err != nil {
 						return err
+					}
+					for _, it := range some {
+						if err := each(Stored{it.rule.name, it.name, it.of.Results}); err != nil {
+							return err
+						}
 					}
 				}
 			}

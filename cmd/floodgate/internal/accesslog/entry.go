@@ -98,7 +98,7 @@ const commonTime = "02/Jan/2006:15:04:05 -0700"
 //
 //	host ident user [time] "request" status bytes "referer" "agent"
 //
-// The combined format has the last two, the common format has not. More fields may follow.
+// Only the combined format has the last two. More fields may follow.
 func parseCommon(line string) (e Entry, err error) {
 	head, rest, _ := strings.Cut(line, " [")
 	stamp, rest, closed := strings.Cut(rest, "] ")

@@ -290,7 +290,7 @@ func (t *translation) whole(n ast.Node, fields map[string]ast.Node, path, name s
 	return 0
 }
 
-// boolean reads true or false. If the field is missing, it returns missing.
+// boolean reads true or false. Without the field, it returns the argument missing.
 func (t *translation) boolean(fields map[string]ast.Node, path, name string, missing bool) bool {
 	switch v := fields[name].(type) {
 	case nil:
