@@ -288,7 +288,7 @@ func TestHitsOfARequest(t *testing.T) {
 		fmt.Sprintf("%d.5", most): most + 1, fmt.Sprintf("%d.5", most+1): -1,
 		`int(query["n"])`: 7, `query["n"] == "7" ? "x" : 1`: -1, `query["n"] == "7" ? nil : 1`: -1, `query["n"] == "7" ? true : 1`: -1,
 		`query["n"] == "7" ? 3 : "x"`: 3, `float("NaN")`: -1, `float("Inf")`: -1, `-float("Inf")`: -1,
-		`max(1, int("2305843009213693952") * 1000)`: -1, `max(1, int("9223372036854775807") + 1)`: -1, `max(1, -2 - int("9223372036854775807"))`: -1, `7 * 6 - 2 + int("1")`: 41, // overflow
+		`max(1, int("2305843009213693952") * 1000)`: -1, `max(1, int("9223372036854775807") + 1)`: -1, `int("-9223372036854775808") - int("9223372036854775807")`: -1, `7 * 6 - 2 + int("1")`: 41, // overflow
 	} {
 		switch got, err := hits(t, text, "/?n=7"); {
 		case want < 0 && !errors.Is(err, core.ErrBadRequest):
