@@ -206,20 +206,12 @@ func (d *Decision) eachRuleOnce() bool {
 func appendPolicy(b []byte, l *Limit) []byte {
 	b = appendItem(b, l.Name)
 	b = append(b, ";q="...)
-	b = strconv.AppendInt(b, l.policyQuota(), 10)
+	b = strconv.AppendInt(b, l.Capacity(), 10)
 	if w := l.policyWindow(); w > 0 { // w is a whole number above 0, or absent
 		b = append(b, ";w="...)
 		b = strconv.AppendInt(b, w, 10)
 	}
 	return b
-}
-
-// policyQuota returns the number of hits that fit into policyWindow.
-func (l *Limit) policyQuota() int64 {
-	if l.Quota == 0 { // a Burst changes nothing
-		return 0
-	}
-	return l.Capacity()
 }
 
 // policyWindow returns the seconds in which the limit's capacity comes back, 0 if they are not
@@ -276,7 +268,7 @@ func appendRate(b []byte, l *Limit, r *Result) []byte {
 // appendDraft07 appends the two lines of HeadersDraft07. A limit must have applied.
 func (d *Decision) appendDraft07(dst []Header, l *Limit) []Header {
 	if w := l.policyWindow(); w > 0 {
-		dst = append(dst, Header{"Ratelimit-Policy", strconv.FormatInt(l.policyQuota(), 10) + ";w=" + strconv.FormatInt(w, 10)})
+		dst = append(dst, Header{"Ratelimit-Policy", strconv.FormatInt(l.Capacity(), 10) + ";w=" + strconv.FormatInt(w, 10)})
 	}
 	reset := seconds(d.ResetAfter)
 	if d.Reason == ReasonOverLimit && d.RetryAfter != Never {
@@ -284,7 +276,7 @@ func (d *Decision) appendDraft07(dst []Header, l *Limit) []Header {
 	}
 	var buf [64]byte
 	b := append(buf[:0], "limit="...)
-	b = strconv.AppendInt(b, l.policyQuota(), 10)
+	b = strconv.AppendInt(b, l.Capacity(), 10)
 	b = append(b, ", remaining="...)
 	b = strconv.AppendInt(b, d.Remaining, 10)
 	b = append(b, ", reset="...)

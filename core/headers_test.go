@@ -94,8 +94,12 @@ func TestThePolicyOfATokenBucket(t *testing.T) {
 		{core.MaxQuota, core.MaxQuota, core.MaxWindow, "q=2147483647;w=31622400"},
 	} {
 		l := newLimiter(t, oneRule(core.Limit{Name: "b", Quota: row.quota, Burst: row.burst, Window: row.window, Algorithm: core.TokenBucket}), newClock())
-		if got, want := headerText(l.Check(&request{})), "Ratelimit-Policy: \"b\";"+row.want+"\n"; !strings.HasPrefix(got, want) {
+		d := l.Check(&request{})
+		if got, want := headerText(d), "Ratelimit-Policy: \"b\";"+row.want+"\n"; !strings.HasPrefix(got, want) {
 			t.Errorf("%d of burst %d in %v:\n%swant\n%s", row.quota, row.burst, row.window, got, want)
+		}
+		if row.quota == 0 && d.Limit().Capacity() != 0 {
+			t.Errorf("a quota of 0 has a capacity of %d", d.Limit().Capacity())
 		}
 	}
 }

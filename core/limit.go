@@ -117,10 +117,10 @@ func (l Limit) Lifetime() time.Duration {
 	return meter.Duration(m.Lifetime())
 }
 
-// Capacity returns the most hits that can be taken at once: the Burst, if there is one, otherwise
-// the Quota.
+// Capacity returns the most hits that can be taken at once: the Burst if there is one, else the
+// Quota; 0 if that is 0.
 func (l Limit) Capacity() int64 {
-	if l.Algorithm == TokenBucket && l.Burst > 0 {
+	if l.Algorithm == TokenBucket && l.Burst > 0 && l.Quota > 0 {
 		return l.Burst
 	}
 	return l.Quota

@@ -170,8 +170,9 @@ func TestARuleHasAMaxWaitOfItsOwn(t *testing.T) {
 		l := newLimiter(t, core.Config{MaxWait: time.Second, Rules: []core.Rule{
 			{Name: "long", Key: methodKey("long"), Limits: []core.Limit{fixed(1, 10*time.Second)}, MaxWait: time.Minute},
 			{Name: "other", Key: methodKey("other"), Limits: []core.Limit{fixed(1, 10*time.Second)}},
+			{Name: "short", Key: methodKey("short"), Limits: []core.Limit{fixed(1, 500*time.Millisecond)}, MaxWait: 400 * time.Millisecond},
 		}}, nil)
-		for method, want := range map[string]time.Duration{"long": 10 * time.Second, "other": 0} {
+		for method, want := range map[string]time.Duration{"long": 10 * time.Second, "other": 0, "short": 0} {
 			l.Check(&request{method: method})
 			if d := l.Check(&request{method: method}); d.Allowed != (want > 0) || d.Waited != want {
 				t.Errorf("%s: %v after %v", method, d, d.Waited)

@@ -190,7 +190,6 @@ func change(b *Batch, i int, places []memtable.Place, now int64) {
 	p, item := &places[i], &b.Items[i]
 	switch b.Op {
 	case OpCharge:
-		item.At = now
 		if item.Cost > 0 {
 			p.Insert(places, now)
 		}
@@ -210,7 +209,6 @@ func change(b *Batch, i int, places []memtable.Place, now int64) {
 
 func take(b *Batch, places []memtable.Place, now int64) {
 	for i := range places {
-		b.Items[i].At = now
 		if !judge(&places[i], &b.Items[i], now) {
 			b.Allowed = false
 		}
@@ -232,6 +230,7 @@ func take(b *Batch, places []memtable.Place, now int64) {
 // judge sets the item's At and decides by each of its limits. It reports whether the cost is
 // allowed and the key is not blocked.
 func judge(p *memtable.Place, item *Item, now int64) bool {
+	item.At = now
 	allowed := true
 	for i := range item.Results {
 		r := &item.Results[i]
@@ -283,7 +282,7 @@ func grant(p *memtable.Place, item *Item, now int64) {
 		p.Refunded(now)
 	}
 	look := *item // the results are its own
-	look.Cost, look.At = 0, now
+	look.Cost = 0
 	judge(p, &look, now)
 	report(p, &look, now, false)
 	item.At = look.At

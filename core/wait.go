@@ -139,12 +139,6 @@ func contextErr(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// patient returns whether the request may wait in the line of an item's key.
-func (t *turn) patient(item int) bool {
-	it := &t.batch.Items[item]
-	return it.Cost > 0 && (t.worker || t.snap.rules[it.Rule].MaxWait > 0)
-}
-
 // left returns how much longer the request may wait in the line of an item's key.
 func (t *turn) left(item int) time.Duration {
 	left := Never - 1
@@ -172,7 +166,8 @@ func (t *turn) behind() (found int) {
 				return -1
 			}
 		}
-		if found < 0 && t.patient(i) && (t.me == nil || i != t.item) && t.lines.has(t.snap.lineName(room[:0], it)) {
+		patient := it.Cost > 0 && (t.worker || t.snap.rules[it.Rule].MaxWait > 0)
+		if found < 0 && patient && (t.me == nil || i != t.item) && t.lines.has(t.snap.lineName(room[:0], it)) {
 			found = i
 		}
 	}
@@ -197,7 +192,7 @@ func (t *turn) longest() (item int, wait time.Duration) {
 			if w <= 0 {
 				w = leastWait
 			}
-			if !t.patient(i) || w > left {
+			if w > left { // as always for a rule without MaxWait
 				return -1, 0
 			}
 			if w > wait {
