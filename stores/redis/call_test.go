@@ -153,6 +153,17 @@ func TestHowOftenACommandIsSentAgain(t *testing.T) {
 	}
 }
 
+// Decisions that take long do not share a command with many: other clients of the server would wait.
+func TestLongDecisionsTravelAlone(t *testing.T) {
+	s := New(nowhere(t))
+	for quota, most := range map[int64]int{10: mostCalls, core.MaxLogQuota: 1} {
+		c := s.newCall(s.begin(t.Context()), verbTake, itemOf(t, core.Limit{Quota: quota, Window: time.Hour, Algorithm: core.SlidingLog}))
+		if got := min(max(1, mostWeight/c.weight), mostCalls); got != most {
+			t.Errorf("quota %d: %d share a command, want %d", quota, got, most)
+		}
+	}
+}
+
 // A command lasts until the last deadline of its calls, whatever order they came in: a call of an
 // operation with several commands comes late. The command that closes a connection lasts no longer.
 func TestACommandLastsForAllItsCalls(t *testing.T) {
