@@ -2,11 +2,13 @@ package redisstore
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -149,6 +151,29 @@ func TestHowOftenACommandIsSentAgain(t *testing.T) {
 		}
 		if took := time.Since(begun); want > 1 && took < 15*time.Millisecond {
 			t.Errorf("%s: sent %d times in %v, without a pause", reply, sent, took)
+		}
+	}
+	// If no time is left for a pause, the error is the server's and not a timeout.
+	s := New(answering(t, func(_ context.Context, cmd redis.Cmder) error {
+		x := cmd.Args()[argFirstKey+1].(*exchange)
+		_, err := x.MarshalBinary()
+		x.calls[0].end = time.Now().Add(time.Millisecond)
+		return cmp.Or[error](err, scriptError("LOADING "))
+	}))
+	c := s.newCall(s.begin(t.Context()), verbTake, items(t, s, "k"))
+	c.end = time.Now().Add(time.Hour)
+	if s.send([]*call{c}); !strings.Contains(c.err.Error(), "LOADING") {
+		t.Errorf("error %v", c.err)
+	}
+}
+
+// Decisions that take long do not share a command with many: other clients of the server would wait.
+func TestLongDecisionsTravelAlone(t *testing.T) {
+	s := New(nowhere(t))
+	for quota, most := range map[int64]int{10: mostCalls, core.MaxLogQuota: 1} {
+		c := s.newCall(s.begin(t.Context()), verbTake, itemOf(t, core.Limit{Quota: quota, Window: time.Hour, Algorithm: core.SlidingLog}))
+		if got := min(max(1, mostWeight/c.weight), mostCalls); got != most {
+			t.Errorf("quota %d: %d share a command, want %d", quota, got, most)
 		}
 	}
 }

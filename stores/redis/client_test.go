@@ -271,6 +271,10 @@ func TestAPanicOfAHookFailsTheDecisionsOfItsCommand(t *testing.T) {
 				})
 			}
 			wg.Wait()
+			slots := redisstore.New(client, redisstore.Timeout(patience), redisstore.Log(slog.New(slog.DiscardHandler)))
+			if _, _, err := slots.AcquireSlot(t.Context(), "l", inflight.Slot{Key: "k", ID: 1}, 1, time.Minute); !of("the client panicked: "+c.text, true)(err) {
+				t.Errorf("a slot: error %v", err)
+			}
 			c.panics.Store(false)
 			for i, err := range errs {
 				var e *redisstore.Error

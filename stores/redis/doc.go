@@ -5,11 +5,11 @@
 //	limiter, err := core.New(core.Config{Name: "api", Rules: rules, Store: redisstore.New(client)})
 //
 // The server is Redis 7 or later, or one that runs its scripts, such as Valkey; it may be
-// a cluster. Redis 5 and 6 work too, but errors of commands in the script have Unknown set there. The user needs
-// EVALSHA, EVAL, TIME, GETRANGE, SET, DEL and PTTL on keys fg1:*, and should have SETRANGE, which is
-// faster. [Store.Scan] and a ResetAll need SCAN, a client of a cluster CLUSTER SLOTS. The time is the
-// server's (see [Clock]). A decision on a calendar limit fails if the process's clock differs from it
-// by more than a window.
+// a cluster. Redis 5 and 6 work too, but errors of commands in the script have Unknown set there. The
+// user needs EVALSHA, EVAL, TIME, GETRANGE, SET, DEL and PTTL on keys fg1:*, and should have SETRANGE,
+// which is faster. [Store.Scan] and a ResetAll need SCAN, a client of a cluster CLUSTER SLOTS. The time
+// is the server's (see [Clock]). A decision on a calendar limit fails if the process's clock differs
+// from it by more than a window.
 //
 // # Retries
 //

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -275,10 +274,7 @@ func (x *exchange) settle(ctx context.Context, cmd exempt, err error, attempt in
 		if again {
 			c.markUnsent()
 			demoted = demoted || err == nil && redis.HasErrorPrefix(c.err, "READONLY")
-			if pause == 0 {
-				pause = time.Duration(1<<attempt) * time.Millisecond
-				pause = pause/2 + rand.N(pause) // differs between callers
-			}
+			pause = time.Duration(1<<attempt) * time.Millisecond
 		}
 		c.err = classify(c.err, c.state.Load() == sent)
 		if again && attempt <= mostRepeats && !c.gone() && time.Until(c.end) >= pause {

@@ -1,6 +1,7 @@
 package redisstore_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -96,8 +97,8 @@ func TestSlotsEndWithTheirLease(t *testing.T) {
 	if _, ok, err := s.AcquireSlot(t.Context(), "l", inflight.Slot{Key: "k", ID: 4}, 3, time.Minute); ok || err != nil {
 		t.Errorf("a fourth slot of three: %t, %v", ok, err)
 	}
-	if err := s.ReleaseSlots(t.Context(), "l", []inflight.Slot{living, late, {Key: "k", ID: 2}}); err != nil {
-		t.Error(err)
-	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	_ = s.ReleaseSlots(gone, "l", []inflight.Slot{living, late, {Key: "k", ID: 2}}) // its caller does not wait
 	processtest.WaitFor(t, "the key to be gone", func() bool { return client.DBSize(t.Context()).Val() == 0 })
 }

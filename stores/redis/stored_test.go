@@ -146,6 +146,7 @@ func TestForeignValues(t *testing.T) {
 		"version":  {"SET", name, "\x01" + valid[1:]},
 		"cut":      {"SET", name, valid[:len(valid)-1]},
 		"longer":   {"SET", name, valid + "\x00"},
+		"block":    {"SET", name, "\x02\x08\x00\x00\xff\xff\xff\xff\xff\xff\x0f~"}, // without its length
 		"huge log": {"SET", name, "\x01\x06" + valid[2:8] + "\xff\xff"},
 		"list":     {"RPUSH", name, "a", "b"},
 		"hash":     {"HSET", name, "a", "b"},

@@ -10,7 +10,7 @@ local function wait_after(m, n)
   end
   return min(d, m.longest)
 end
--- strikes returns how many strikes are not forgotten: one is after each decay from the last wait's end on.
+-- strikes returns how many strikes are left: one is forgotten for each decay since the last wait's end.
 local function strikes(m, at) return at <= m.u and m.b or m.b - min(m.b, floor((at - m.u) / m.decay)) end
 -- A wait is under way unless a window has begun since.
 local function locked(m, now) return max(now, m.t) < m.u end
