@@ -1,13 +1,9 @@
 package majors_test
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
-	"net"
 
 	"github.com/gofiber/fiber/v3"
-	"github.com/valyala/fasthttp"
 
 	fiber3limit "github.com/floodgate-go/floodgate/adapters/fiber3"
 	"github.com/floodgate-go/floodgate/core"
@@ -26,30 +22,18 @@ var fiberNames = map[string]func(fiber.Ctx) string{
 		}
 		return copied(form.Value["username"][0])
 	},
-	"Bind().Body": func(c fiber.Ctx) string {
-		var f readers.Form
-		_ = c.Bind().Body(&f)
-		return copied(f.Username)
-	},
-	"Bind().Body, embedded": func(c fiber.Ctx) string {
-		var f readers.Credentials
-		_ = c.Bind().Body(&f)
-		return copied(f.Username)
-	},
-	"Bind().Query": func(c fiber.Ctx) string {
-		var f readers.Form
-		_ = c.Bind().Query(&f)
-		return copied(f.Username)
-	},
+	"Bind().Body":           bound((*fiber.Bind).Body, username),
+	"Bind().Body, embedded": bound((*fiber.Bind).Body, func(f *readers.Credentials) string { return f.Username }),
+	"Bind().Query":          bound((*fiber.Bind).Query, username),
 	"Bind().Query and Body": func(c fiber.Ctx) string {
 		var query, body readers.Form
 		_, _ = c.Bind().Query(&query), c.Bind().Body(&body)
 		return copied(readers.First(query.Username, body.Username))
 	},
-	"Bind().All":  bound(func(b *fiber.Bind, f *readers.Form) { _ = b.All(f) }),
-	"Bind().Form": bound(func(b *fiber.Bind, f *readers.Form) { _ = b.Form(f) }),
-	"Bind().JSON": bound(func(b *fiber.Bind, f *readers.Form) { _ = b.JSON(f) }),
-	"Bind().XML":  bound(func(b *fiber.Bind, f *readers.Form) { _ = b.XML(f) }),
+	"Bind().All":  bound((*fiber.Bind).All, username),
+	"Bind().Form": bound((*fiber.Bind).Form, username),
+	"Bind().JSON": bound((*fiber.Bind).JSON, username),
+	"Bind().XML":  bound((*fiber.Bind).XML, username),
 	"json.Unmarshal": func(c fiber.Ctx) string {
 		var f readers.Form
 		_ = json.Unmarshal(c.Body(), &f)
@@ -59,17 +43,9 @@ var fiberNames = map[string]func(fiber.Ctx) string{
 
 // fiberNested are the readers of the field user[name].
 var fiberNested = map[string]func(fiber.Ctx) string{
-	"FormValue": func(c fiber.Ctx) string { return copied(c.FormValue("user[name]")) },
-	"Bind().Body": func(c fiber.Ctx) string {
-		var f readers.Nested
-		_ = c.Bind().Body(&f)
-		return copied(f.User.Name)
-	},
-	"Bind().Query": func(c fiber.Ctx) string {
-		var f readers.Nested
-		_ = c.Bind().Query(&f)
-		return copied(f.User.Name)
-	},
+	"FormValue":    func(c fiber.Ctx) string { return copied(c.FormValue("user[name]")) },
+	"Bind().Body":  bound((*fiber.Bind).Body, nestedName),
+	"Bind().Query": bound((*fiber.Bind).Query, nestedName),
 }
 
 // fiberPath are the readers of the field name, which is in the object user in JSON.
@@ -81,49 +57,39 @@ var fiberPath = map[string]func(fiber.Ctx) string{
 
 // fiberMail are the readers of the field mail.
 var fiberMail = map[string]func(fiber.Ctx) string{
-	"FormValue": func(c fiber.Ctx) string { return copied(c.FormValue("mail")) },
-	"Bind().Body": func(c fiber.Ctx) string {
-		var f readers.Mail
-		_ = c.Bind().Body(&f)
-		return copied(f.Mail)
-	},
-	"Bind().Query": func(c fiber.Ctx) string {
-		var f readers.Mail
-		_ = c.Bind().Query(&f)
-		return copied(f.Mail)
-	},
+	"FormValue":    func(c fiber.Ctx) string { return copied(c.FormValue("mail")) },
+	"Bind().Body":  bound((*fiber.Bind).Body, mail),
+	"Bind().Query": bound((*fiber.Bind).Query, mail),
 }
 
 // fiberQuery are the readers of the query parameter id.
 var fiberQuery = map[string]func(fiber.Ctx) string{
 	"Query": func(c fiber.Ctx) string { return copied(c.Query("id")) },
-	"Bind().Query": func(c fiber.Ctx) string {
-		var q struct {
-			ID string `query:"id"`
-		}
-		_ = c.Bind().Query(&q)
-		return copied(q.ID)
-	},
+	"Bind().Query": bound((*fiber.Bind).Query, func(q *struct {
+		ID string `query:"id"`
+	}) string {
+		return q.ID
+	}),
 }
 
 // fiberCookies are the readers of the cookie sid.
 var fiberCookies = map[string]func(fiber.Ctx) string{
-	"Cookies": func(c fiber.Ctx) string { return copied(c.Cookies("sid")) },
-	"Bind().Cookie": func(c fiber.Ctx) string {
-		var f readers.Cookies
-		_ = c.Bind().Cookie(&f)
-		return copied(f.Session)
-	},
+	"Cookies":       func(c fiber.Ctx) string { return copied(c.Cookies("sid")) },
+	"Bind().Cookie": bound((*fiber.Bind).Cookie, func(f *readers.Cookies) string { return f.Session }),
 }
 
-// bound is a reader that binds a Form.
-func bound(bind func(*fiber.Bind, *readers.Form)) func(fiber.Ctx) string {
+// bound is a reader that binds an F, and returns one of its fields.
+func bound[F any](bind func(*fiber.Bind, any) error, field func(*F) string) func(fiber.Ctx) string {
 	return func(c fiber.Ctx) string {
-		var f readers.Form
-		bind(c.Bind(), &f)
-		return copied(f.Username)
+		f := new(F)
+		_ = bind(c.Bind(), f)
+		return copied(field(f))
 	}
 }
+
+func username(f *readers.Form) string     { return f.Username }
+func nestedName(f *readers.Nested) string { return f.User.Name }
+func mail(f *readers.Mail) string         { return f.Mail }
 
 // copied makes Fiber's string one of its own.
 func copied(s string) string { return string([]byte(s)) }
@@ -139,30 +105,7 @@ func inFiber(streams bool) readers.Framework[fiber.Ctx] {
 				s.Saw(read(c))
 				return c.SendStatus(s.Status(c.Method()))
 			})
-			return overFastHTTP(app.Handler(), streams)
+			return readers.OverFastHTTP(app.Handler(), streams)
 		},
-	}
-}
-
-// overFastHTTP reads a request as the server does, and passes it to a handler of fasthttp.
-func overFastHTTP(serve fasthttp.RequestHandler, streams bool) func([]byte) {
-	buffer := bufio.NewReaderSize(nil, 1<<18)
-	return func(raw []byte) {
-		var ctx fasthttp.RequestCtx
-		buffer.Reset(bytes.NewReader(raw))
-		ctx.Init(new(fasthttp.Request), &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 4711}, nil)
-		var err error
-		if streams {
-			if err = ctx.Request.Header.Read(buffer); err == nil {
-				err = ctx.Request.ContinueReadBodyStream(buffer, 1<<20, true)
-			}
-		} else {
-			err = ctx.Request.ReadLimitBody(buffer, 1<<20)
-		}
-		if err != nil {
-			return // the server refuses it
-		}
-		serve(&ctx)
-		ctx.Request.RemoveMultipartFormFiles()
 	}
 }

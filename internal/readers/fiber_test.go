@@ -1,13 +1,9 @@
 package readers_test
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
-	"net"
 
 	"github.com/gofiber/fiber/v2"
-	"github.com/valyala/fasthttp"
 
 	fiberlimit "github.com/floodgate-go/floodgate/adapters/fiber"
 	"github.com/floodgate-go/floodgate/core"
@@ -26,21 +22,9 @@ var fiberNames = map[string]func(*fiber.Ctx) string{
 		}
 		return copied(form.Value["username"][0])
 	},
-	"BodyParser": func(c *fiber.Ctx) string {
-		var f readers.Form
-		_ = c.BodyParser(&f)
-		return copied(f.Username)
-	},
-	"BodyParser, embedded": func(c *fiber.Ctx) string {
-		var f readers.Credentials
-		_ = c.BodyParser(&f)
-		return copied(f.Username)
-	},
-	"QueryParser": func(c *fiber.Ctx) string {
-		var f readers.Form
-		_ = c.QueryParser(&f)
-		return copied(f.Username)
-	},
+	"BodyParser":           parsed((*fiber.Ctx).BodyParser, username),
+	"BodyParser, embedded": parsed((*fiber.Ctx).BodyParser, func(f *readers.Credentials) string { return f.Username }),
+	"QueryParser":          parsed((*fiber.Ctx).QueryParser, username),
 	"QueryParser and BodyParser": func(c *fiber.Ctx) string {
 		var query, body readers.Form
 		_, _ = c.QueryParser(&query), c.BodyParser(&body)
@@ -55,17 +39,9 @@ var fiberNames = map[string]func(*fiber.Ctx) string{
 
 // fiberNested are the readers of the field user[name].
 var fiberNested = map[string]func(*fiber.Ctx) string{
-	"FormValue": func(c *fiber.Ctx) string { return copied(c.FormValue("user[name]")) },
-	"BodyParser": func(c *fiber.Ctx) string {
-		var f readers.Nested
-		_ = c.BodyParser(&f)
-		return copied(f.User.Name)
-	},
-	"QueryParser": func(c *fiber.Ctx) string {
-		var f readers.Nested
-		_ = c.QueryParser(&f)
-		return copied(f.User.Name)
-	},
+	"FormValue":   func(c *fiber.Ctx) string { return copied(c.FormValue("user[name]")) },
+	"BodyParser":  parsed((*fiber.Ctx).BodyParser, nestedName),
+	"QueryParser": parsed((*fiber.Ctx).QueryParser, nestedName),
 }
 
 // fiberPath are the readers of the field name, which is in the object user in JSON.
@@ -77,40 +53,39 @@ var fiberPath = map[string]func(*fiber.Ctx) string{
 
 // fiberMail are the readers of the field mail.
 var fiberMail = map[string]func(*fiber.Ctx) string{
-	"FormValue": func(c *fiber.Ctx) string { return copied(c.FormValue("mail")) },
-	"BodyParser": func(c *fiber.Ctx) string {
-		var f readers.Mail
-		_ = c.BodyParser(&f)
-		return copied(f.Mail)
-	},
-	"QueryParser": func(c *fiber.Ctx) string {
-		var f readers.Mail
-		_ = c.QueryParser(&f)
-		return copied(f.Mail)
-	},
+	"FormValue":   func(c *fiber.Ctx) string { return copied(c.FormValue("mail")) },
+	"BodyParser":  parsed((*fiber.Ctx).BodyParser, mail),
+	"QueryParser": parsed((*fiber.Ctx).QueryParser, mail),
 }
 
 // fiberQuery are the readers of the query parameter id.
 var fiberQuery = map[string]func(*fiber.Ctx) string{
 	"Query": func(c *fiber.Ctx) string { return copied(c.Query("id")) },
-	"QueryParser": func(c *fiber.Ctx) string {
-		var q struct {
-			ID string `query:"id"`
-		}
-		_ = c.QueryParser(&q)
-		return copied(q.ID)
-	},
+	"QueryParser": parsed((*fiber.Ctx).QueryParser, func(q *struct {
+		ID string `query:"id"`
+	}) string {
+		return q.ID
+	}),
 }
 
 // fiberCookies are the readers of the cookie sid.
 var fiberCookies = map[string]func(*fiber.Ctx) string{
-	"Cookies": func(c *fiber.Ctx) string { return copied(c.Cookies("sid")) },
-	"CookieParser": func(c *fiber.Ctx) string {
-		var f readers.Cookies
-		_ = c.CookieParser(&f)
-		return copied(f.Session)
-	},
+	"Cookies":      func(c *fiber.Ctx) string { return copied(c.Cookies("sid")) },
+	"CookieParser": parsed((*fiber.Ctx).CookieParser, func(f *readers.Cookies) string { return f.Session }),
 }
+
+// parsed is a reader that parses into an F, and returns one of its fields.
+func parsed[F any](bind func(*fiber.Ctx, any) error, field func(*F) string) func(*fiber.Ctx) string {
+	return func(c *fiber.Ctx) string {
+		f := new(F)
+		_ = bind(c, f)
+		return copied(field(f))
+	}
+}
+
+func username(f *readers.Form) string     { return f.Username }
+func nestedName(f *readers.Nested) string { return f.User.Name }
+func mail(f *readers.Mail) string         { return f.Mail }
 
 // copied makes Fiber's string one of its own.
 func copied(s string) string { return string([]byte(s)) }
@@ -126,30 +101,7 @@ func inFiber(streams bool) readers.Framework[*fiber.Ctx] {
 				s.Saw(read(c))
 				return c.SendStatus(s.Status(c.Method()))
 			})
-			return overFastHTTP(app.Handler(), streams)
+			return readers.OverFastHTTP(app.Handler(), streams)
 		},
-	}
-}
-
-// overFastHTTP reads a request as the server does, and passes it to a handler of fasthttp.
-func overFastHTTP(serve fasthttp.RequestHandler, streams bool) func([]byte) {
-	buffer := bufio.NewReaderSize(nil, 1<<18)
-	return func(raw []byte) {
-		var ctx fasthttp.RequestCtx
-		buffer.Reset(bytes.NewReader(raw))
-		ctx.Init(new(fasthttp.Request), &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 4711}, nil)
-		var err error
-		if streams {
-			if err = ctx.Request.Header.Read(buffer); err == nil {
-				err = ctx.Request.ContinueReadBodyStream(buffer, 1<<20, true)
-			}
-		} else {
-			err = ctx.Request.ReadLimitBody(buffer, 1<<20)
-		}
-		if err != nil {
-			return // the server refuses it
-		}
-		serve(&ctx)
-		ctx.Request.RemoveMultipartFormFiles()
 	}
 }
