@@ -254,6 +254,9 @@ func TestAWriteThatIsDenied(t *testing.T) {
 		if err := storetest.Do(t.Context(), f.bound, core.OpRefund, both); err == nil || errors.Is(err, core.ErrNotCharged) == written {
 			t.Errorf("error %v; written %t", err, written)
 		}
+		if exists := server.MustDo("EXISTS", stored(t, "gone")); !written && exists != ":1" {
+			t.Error("a key is written after one that could not be")
+		}
 	}
 }
 

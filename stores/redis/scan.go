@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -47,7 +46,7 @@ func (s *Store) Scan(ctx context.Context, limiter string, rules []core.StoreRule
 func (s *Store) scan(ctx context.Context, b *counters, verb byte, each func(Stored) error) error {
 	nodes, err := bounded(ctx, s, s.nodes)
 	if err != nil {
-		return err
+		return classify(err, false)
 	}
 	prefix := "fg1:" + b.limiter + ":" // has no character with a meaning in a pattern
 	for _, node := range nodes {
@@ -57,7 +56,7 @@ func (s *Store) scan(ctx context.Context, b *counters, verb byte, each func(Stor
 				return cmd, cmd.Err()
 			})
 			if err != nil {
-				return fmt.Errorf("redis: scanning: %w", err)
+				return classify(err, false)
 			}
 			var names []string
 			names, cursor = page.Val()

@@ -193,6 +193,32 @@ func TestForeignValues(t *testing.T) {
 	}
 }
 
+// A value in the right format is unreadable all the same if no charge leads to it.
+func TestImpossibleStates(t *testing.T) {
+	server := redistest.Start(t)
+	limits := all(9)
+	for what, c := range map[string]struct {
+		limit core.Limit
+		spoil func(value []byte)
+	}{
+		"hits out of order": {limits[3], func(v []byte) { clear(v[len(v)-7:]) }},
+		"a wrong sum":       {limits[2], func(v []byte) { v[len(v)-4]++ }},
+		"too many strikes": {core.Limit{Quota: 9, Window: time.Hour, Algorithm: core.FixedWindow, Lockout: core.Lockout{First: time.Minute, Factor: 2, Max: time.Hour, Decay: time.Hour}},
+			func(v []byte) { v[len(v)-11] = 65 }},
+	} {
+		f := newFormatted(t, server, c.limit)
+		server.MustDo("DEL", stored(t, "k"))
+		f.take()
+		f.take()
+		value := f.value()
+		c.spoil(value)
+		f.set(value)
+		if f.take().Allowed {
+			t.Errorf("%s: allowed", what)
+		}
+	}
+}
+
 // Whatever others do to the bytes of a value, a take decides, and the next one does.
 func TestDamagedValues(t *testing.T) {
 	server := redistest.Start(t)
