@@ -46,7 +46,7 @@ type Counters interface {
 	Reopen(rules []StoreRule) (Counters, error)
 }
 
-// Op is an operation on the items of a [Batch]. [Guarantees].Ops joins several with |.
+// Op is an operation on the items of a [Batch].
 type Op uint16
 
 const (
