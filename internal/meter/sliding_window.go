@@ -32,9 +32,9 @@ func (*slidingWindow) advance(m *Meter, w []uint64, now int64) (at int64, far bo
 	return now, false
 }
 
-// turned makes a window that has ended the previous one. advance does not do
-// it, because its result is kept even if nothing is charged: a denied request
-// must not move on windows that began at a hit.
+// turned returns the cell at now: if its window has ended, that is the previous one.
+// advance does not do it, because its result is kept even if nothing is charged: a
+// denied request must not move windows that began at a hit.
 func (c cell) turned(m *Meter, now int64) cell {
 	if now >= c.t+m.Window && c != (cell{}) {
 		return cell{t: c.t + m.Window, b: c.a}
