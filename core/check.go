@@ -74,7 +74,7 @@ func (c *session) check(r Request, d *Decision, lines *lines) {
 	if c.snap.waits {
 		t := turn{session: c, lines: lines, ctx: r.Context()}
 		c.conclude(r, d, t.take())
-		t.conclude(d)
+		t.finish(d)
 	} else {
 		c.conclude(r, d, c.do(r.Context(), OpTake))
 	}

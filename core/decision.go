@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strconv"
 	"sync/atomic"
 	"time"
 )
@@ -229,8 +230,8 @@ func (d Decision) String() string {
 		s += verdict + ", because the client has gone"
 	case ReasonWithinLimits:
 		l := d.Limit()
-		s += fmt.Sprintf("allows %s: %d of %d left for rule %q, limit %q (%v), whole again in %v",
-			hits(d.Cost), d.Remaining, l.Capacity(), d.Rule(), l.Name, l, d.ResetAfter.Round(time.Millisecond))
+		s += fmt.Sprintf("allows %s: %s of %s left for rule %q, limit %q (%v), whole again in %v",
+			hits(d.Cost), hitsText(d.Remaining), hitsText(l.Capacity()), d.Rule(), l.Name, l, d.ResetAfter.Round(time.Millisecond))
 	case ReasonOverLimit:
 		l := d.Limit()
 		s += fmt.Sprintf("%s %s: rule %q, limit %q (%v) has %d left, %s",
@@ -250,6 +251,14 @@ func (d *Decision) retry() string {
 		return "and waiting does not help"
 	}
 	return fmt.Sprintf("and will allow it in %v", d.RetryAfter)
+}
+
+// hitsText writes a quota, or what is left of it.
+func hitsText(n int64) string {
+	if n == Unlimited {
+		return "unlimited"
+	}
+	return strconv.FormatInt(n, 10)
 }
 
 func hits(n int64) string {

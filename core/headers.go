@@ -155,9 +155,6 @@ func millis(d time.Duration) int64 {
 	return d.Milliseconds()
 }
 
-// draft10 reports whether the rule's limits are in the fields of HeadersDraft10.
-func (r *compiledRule) draft10() bool { return r.Headers&HeadersDraft10 != 0 }
-
 // policyField returns the RateLimit-Policy field of all limits.
 func (s *snapshot) policyField() string {
 	var b []byte
@@ -178,7 +175,7 @@ func (d *Decision) policyField() string {
 	var named []string
 	for i := range d.limits() {
 		rule, l := d.limitAt(i)
-		if rule.draft10() && l.Quota != Unlimited && !slices.Contains(named, l.Name) { // several keys of a rule have one policy
+		if rule.Headers&HeadersDraft10 != 0 && l.Quota != Unlimited && !slices.Contains(named, l.Name) { // several keys of a rule have one policy
 			b = appendPolicy(b, l)
 			named = append(named, l.Name)
 		}
@@ -245,7 +242,7 @@ func (d *Decision) rateField() string {
 	var buf [128]byte
 	b := buf[:0]
 	for i := range d.limits() {
-		if rule, l := d.limitAt(i); rule.draft10() && l.Quota != Unlimited {
+		if rule, l := d.limitAt(i); rule.Headers&HeadersDraft10 != 0 && l.Quota != Unlimited {
 			r := d.resultAt(i)
 			b = appendRate(b, l, &r)
 		}

@@ -3,7 +3,7 @@ package core
 // Hooks change what the limiter does. Embed [DefaultHooks], or another Hooks to wrap it, and
 // replace what differs.
 //
-// Hooks may be called concurrently, and may call the limiter. It does not recover a hook's panic.
+// Hooks may be called concurrently, and may call the limiter. Their panics are not recovered.
 // KeyExtra and Cost may be called twice for a request: see [Limiter.Check]. Their errors mean what
 // those of a [KeyFunc] mean.
 type Hooks interface {

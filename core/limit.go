@@ -224,7 +224,7 @@ func alphanumeric(s, others string) bool {
 // "1000 per 1h (token_bucket, burst 50)" or "10000 per month Europe/Berlin".
 func (l Limit) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d per %s", l.Quota, l.per())
+	b.WriteString(hitsText(l.Quota) + " per " + l.per())
 	var more []string
 	if l.Algorithm != SlidingWindow && (l.Zone == nil || l.Algorithm != FixedWindow) {
 		more = append(more, l.Algorithm.String())

@@ -242,8 +242,8 @@ func judge(p *memtable.Place, item *Item, now int64) bool {
 	return allowed && (item.Cost == 0 || p.BlockedFor(now) == 0)
 }
 
-// report fills in the results of an item that was judged, and before that, if charge is true, charges
-// its cost to every limit. A charge is not denied by a block.
+// report fills in the results of an item that was judged. If charge is true, it first charges the
+// cost to every limit, even if the key is blocked.
 func report(p *memtable.Place, item *Item, now int64, charge bool) {
 	for i := range p.Limits() {
 		p.Report(i, item.quota(i), now, item.Cost, charge, (*meter.Result)(&item.Results[i]))

@@ -234,6 +234,11 @@ func TestAnUnlimitedLimitDoesNotDecide(t *testing.T) {
 			t.Fatalf("take %d: %v, %v", i, d, err)
 		}
 	}
+	hit.Quotas = []int64{core.Unlimited, core.Unlimited}
+	want := `unlimited of unlimited left for rule "r", limit "r-1m" (unlimited per 1m)`
+	if d, err := l.Take(t.Context(), 1, hit); err != nil || !strings.Contains(d.String(), want) {
+		t.Errorf("%v, %v: want %s", d, err, want)
+	}
 }
 
 func TestAQuotaThatFailsDeniesAndChargesNothing(t *testing.T) {

@@ -46,7 +46,7 @@ type Counters interface {
 	Reopen(rules []StoreRule) (Counters, error)
 }
 
-// Op is an operation on the items of a [Batch]. [Guarantees].Ops joins several with |.
+// Op is an operation on the items of a [Batch].
 type Op uint16
 
 const (
@@ -65,8 +65,8 @@ const (
 	// inputs. Hits that have left their window are not given back. No count falls below zero.
 	OpRefund
 	// OpGrant gives each key Cost hits back, 1 to MaxQuota, or all that count now if they are
-	// fewer: those above the quota first, then the newest. Limits with a Lockout or a quota of 0
-	// and blocks do not change. The results are those of an OpPeek with cost 0 afterwards.
+	// fewer: those above the quota first, then the newest. Lockouts, token buckets with a quota
+	// of 0, and blocks do not change. The results are those of an OpPeek with cost 0 afterwards.
 	OpGrant
 	// OpReset removes the counters and blocks of the keys.
 	OpReset

@@ -34,7 +34,7 @@ func (l *Limiter) Wait(ctx context.Context, cost int64, hits ...Hit) (d Decision
 	c := l.session(s)
 	t := turn{session: c, lines: &l.lines, ctx: ctx, worker: true}
 	err = c.takeAll(ctx, cost, hits, &t, &d)
-	t.conclude(&d)
+	t.finish(&d)
 	l.end(ctx, c, &d)
 	if err == nil && !d.Allowed {
 		err = fmt.Errorf("limiter %q, rule %q: %w", s.name, d.Rule(), t.why)
@@ -113,9 +113,9 @@ func (t *turn) take() error {
 	}
 }
 
-// conclude writes into d how long the request has waited and, if it is denied, why it does not wait
+// finish writes into d how long the request has waited and, if it is denied, why it does not wait
 // longer.
-func (t *turn) conclude(d *Decision) {
+func (t *turn) finish(d *Decision) {
 	if t.slept {
 		d.Waited = time.Since(t.since)
 	}
@@ -224,7 +224,7 @@ func (t *turn) stand(item int, wait time.Duration, frees uint64) bool {
 		}
 		t.snap.queued(t.ctx, it.Rule, 1)
 		switch left := t.left(item); {
-		case at.hits > 0 && t.reckon(at) > left:
+		case at.hits > 0 && t.minWait(at) > left:
 			return t.deny(ErrWaitTooLong, at)
 		case at.hits > 0:
 			return t.sleep(left, true)
@@ -257,8 +257,8 @@ func (t *turn) sleep(wait time.Duration, last bool) bool {
 	return true
 }
 
-// reckon returns a lower bound on the wait of a request at this place of a line.
-func (t *turn) reckon(at place) (wait time.Duration) {
+// minWait returns a lower bound on the wait of a request at this place of a line.
+func (t *turn) minWait(at place) (wait time.Duration) {
 	it := &t.batch.Items[t.item]
 	for j := range it.Results {
 		l := t.snap.rules[it.Rule].Limits[j]
@@ -280,7 +280,7 @@ func (t *turn) deny(why error, at place) bool {
 	if t.why = why; t.worker && errors.Is(why, context.DeadlineExceeded) {
 		t.why = fmt.Errorf("%w: %w", ErrWaitTooLong, why)
 	}
-	wait := t.reckon(at)
+	wait := t.minWait(at)
 	for i := range t.batch.Items {
 		it := &t.batch.Items[i]
 		it.Unknown, it.At = i != t.item, time.Now().UnixMicro()

@@ -52,7 +52,7 @@ func New(l Limit) Meter {
 	return m
 }
 
-// Own and Unlimited stand for a quota in For: the limit's, and none.
+// Own and Unlimited are quotas for For: the limit's own, and none.
 const (
 	Own       int64 = -1
 	Unlimited int64 = math.MaxInt64

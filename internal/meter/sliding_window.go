@@ -1,5 +1,7 @@
 package meter
 
+import "math/bits"
+
 // A sliding window is approximated by two fixed ones: the hits of the current
 // window, and of the previous one the share that a window ending now still
 // covers. With W the length of a window and e = now − start:
@@ -7,12 +9,12 @@ package meter
 //	allowed ⇔ floor((current·W + previous·(W − e)) / W) + cost ≤ quota
 //
 // It is the "sliding window counter" of
-// https://limits.readthedocs.io/en/stable/strategies.html. The windows begin at
-// the first hit, or at multiples of W since the Unix epoch if the limit is
-// aligned. After 2·W without a hit, the next hit opens a new window.
+// https://limits.readthedocs.io/en/stable/strategies.html. The windows begin at the first hit, or at
+// multiples of W since the Unix epoch if the limit is aligned. After 2·W without a hit, the next hit
+// opens a new window.
 //
-// The state is a cell: t is the start of the current window, a its hits, b the
-// hits of the previous window.
+// The state is a cell: t is the start of the current window, a its hits, b the hits of the previous
+// window.
 
 type slidingWindow struct{ fixedSize }
 
@@ -32,9 +34,8 @@ func (*slidingWindow) advance(m *Meter, w []uint64, now int64) (at int64, far bo
 	return now, false
 }
 
-// turned makes a window that has ended the previous one. advance does not do
-// it, because its result is kept even if nothing is charged: a denied request
-// must not move on windows that began at a hit.
+// turned returns the cell at now: if its window has ended, that is the previous one. advance does not
+// do it, because a denied request must not move windows that began at a hit.
 func (c cell) turned(m *Meter, now int64) cell {
 	if now >= c.t+m.Window && c != (cell{}) {
 		return cell{t: c.t + m.Window, b: c.a}
@@ -83,7 +84,10 @@ func (*slidingWindow) wait(m *Meter, w []uint64, now, cost int64) int64 {
 // fits returns the largest part of a window for which count, weighted by it, is
 // at most room; count > room ≥ 0.
 func fits(room, count, window int64) int64 {
-	return wideMul(room+1, window).divUp(count) - 1
+	hi, lo := bits.Mul64(uint64(room+1), uint64(window))
+	lo, borrow := bits.Sub64(lo, 1, 0)
+	q, _ := bits.Div64(hi-borrow, lo, uint64(count))
+	return int64(q)
 }
 
 // refund takes hits of the time at out of the window that it is in.

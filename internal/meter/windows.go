@@ -5,8 +5,7 @@ package meter
 // concurrently.
 type Windows struct{ m Meter }
 
-// NewWindows returns the Windows of a limit. ok is false if the limit's windows
-// are not aligned.
+// NewWindows returns the Windows of a limit. ok is false if the limit's windows are not aligned.
 func NewWindows(l Limit) (w Windows, ok bool) {
 	return Windows{New(l)}, l.Aligned
 }

@@ -17,7 +17,7 @@ type Place struct {
 	table  *table   // nil: the limiter has no such rule any more
 	slot   []uint64 // nil: the key is not in the table
 	at     int      // the number of the slot
-	locked bool     // and its unlocking unlocks the shard
+	locked bool     // Unlock unlocks the shard for this place
 	plain  bool     // the states are in the slot, in the layout's order
 }
 
@@ -185,9 +185,9 @@ func (b *Binding) Take(rule int, key []byte, now, cost int64, peek bool, r *mete
 	return at, true
 }
 
-// Report fills in the waits of r, on which Limit's meter has decided, and before that, if charge is
-// true, charges cost, whether the limit allows it or not. If the key is not in the table, a
-// temporary state is charged.
+// Report fills in the waits of r, on which Limit's meter has decided. If charge is true, it first
+// charges cost, even if the limit denies it. If the key is not in the table, a temporary state is
+// charged.
 func (p *Place) Report(limit int, quota, now, cost int64, charge bool, r *meter.Result) {
 	m, w := p.Limit(limit, quota)
 	if charge {
