@@ -19,10 +19,10 @@ var (
 	// ErrUnknownRule is the error for a [Hit] whose rule the limiter does not have.
 	ErrUnknownRule = errors.New("floodgate: unknown rule")
 
-	// ErrWaitTooLong is the error of a request that may wait, if its turn would come too late.
+	// ErrWaitTooLong is the error of a request whose turn would come too late.
 	ErrWaitTooLong = errors.New("floodgate: the wait is too long")
 
-	// ErrLineFull is the error of a request that may wait, if too many wait: see Config.MaxWaiters.
+	// ErrLineFull is the error of a request if too many wait: see Config.MaxWaiters.
 	ErrLineFull = errors.New("floodgate: too many requests are waiting")
 
 	// ErrBodyRead is the error of [Request].Body if a middleware before the limiter has read it.

@@ -70,7 +70,7 @@ func (h Headers) check() error {
 	return nil
 }
 
-// Header is one line of a response's header. Names made by this package are canonical.
+// Header is one line of a response's header.
 type Header struct{ Name, Value string }
 
 // AppendHeaders appends the response's header lines to dst: those that Config.Headers chooses for

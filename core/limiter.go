@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Limiter decides on requests, or on keys directly. [New] makes one. Its methods may be called
-// concurrently. Their errors wrap [ErrUnknownRule] or [ErrConfig], or are the store's.
+// Limiter decides on requests, or on keys directly. Its methods may be called concurrently. Their
+// errors wrap [ErrUnknownRule] or [ErrConfig], or are the store's.
 type Limiter struct {
 	current  atomic.Pointer[snapshot]
 	sessions sync.Pool

@@ -163,20 +163,10 @@ func (k *keyFlags) inspect(ctx context.Context) error {
 			if s.Limit.Quota == core.Unlimited {
 				used, remaining = "-", "unlimited"
 			}
-			fmt.Fprintf(&b, "%s\t%s\t%s\t%s\t%v\n", hit.Rule, limitText(s.Limit), used, remaining, s.ResetAfter.Round(time.Millisecond))
+			fmt.Fprintf(&b, "%s\t%v\t%s\t%s\t%v\n", hit.Rule, s.Limit, used, remaining, s.ResetAfter.Round(time.Millisecond))
 		}
 	}
 	return report.Align(k.out, b.String())
-}
-
-// limitText writes a limit.
-func limitText(l core.Limit) string {
-	text := l.String()
-	if l.Quota == core.Unlimited {
-		_, window, _ := strings.Cut(text, " ")
-		text = "unlimited " + window
-	}
-	return text
 }
 
 func resetCommand() *cobra.Command {

@@ -130,7 +130,7 @@ func writeExplanation(w io.Writer, policies []policy.Policy, all []policy.Explan
 		}
 		fmt.Fprintf(&b, "  %s\n", key)
 		for _, l := range p.Limits {
-			fmt.Fprintf(&b, "    %s\n", limitText(l))
+			fmt.Fprintf(&b, "    %v\n", l)
 		}
 		if p.InFlight != nil {
 			fmt.Fprintf(&b, "    %d at a time\n", *p.InFlight)
