@@ -12,8 +12,7 @@ var (
 	// is 400, or 429 if another key is over a limit. See [BadRequestError].
 	ErrBadRequest = errors.New("floodgate: bad request")
 
-	// ErrConfig is wrapped by every error about a configuration or an argument that is out of
-	// range.
+	// ErrConfig is wrapped by every error about a configuration or an argument out of range.
 	ErrConfig = errors.New("floodgate: configuration")
 
 	// ErrUnknownRule is the error for a [Hit] whose rule the limiter does not have.
