@@ -21,7 +21,6 @@ require (
 	github.com/prometheus/common v0.67.4
 	github.com/prometheus/prometheus v0.309.1
 	github.com/redis/go-redis/v9 v9.23.0
-	github.com/valyala/fasthttp v1.69.0
 	go.uber.org/goleak v1.3.0
 	google.golang.org/grpc v1.83.2
 	modernc.org/sqlite v1.40.0
@@ -61,6 +60,7 @@ require (
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
 	github.com/tinylib/msgp v1.6.3 // indirect
 	github.com/valyala/bytebufferpool v1.0.0 // indirect
+	github.com/valyala/fasthttp v1.69.0 // indirect
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
 	go.opentelemetry.io/otel v1.44.0 // indirect
 	go.opentelemetry.io/otel/metric v1.44.0 // indirect
