@@ -153,7 +153,7 @@ func (c *counters) takeShared(ctx context.Context, s Slot) (int64, error) {
 
 // release releases the slot of an item. Its context is never cancelled: core's Adjust takes care.
 func (c *counters) release(ctx context.Context, it *core.Item) {
-	c.held.Add(-1)
+	defer c.held.Add(-1) // when the slot is free
 	if c.store == nil {
 		c.shard(it.Key).release(it.Key)
 		return
@@ -173,7 +173,7 @@ func (s *shard) take(key []byte, most int64) (held int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := s.held[string(key)]
-	if n == nil && most > 0 {
+	if n == nil {
 		if last := len(s.free) - 1; last >= 0 {
 			n, s.free = s.free[last], s.free[:last]
 		} else {
@@ -181,7 +181,7 @@ func (s *shard) take(key []byte, most int64) (held int64) {
 		}
 		s.held[string(key)] = n
 	}
-	if n == nil || *n >= most {
+	if *n >= most {
 		return -1
 	}
 	*n++

@@ -34,7 +34,11 @@ func stalled(t *testing.T, a Adapter) {
 				if err := s.Send("first"); err != nil {
 					t.Fatal(err)
 				}
-				<-entered
+				select {
+				case <-entered:
+				case <-ctx.Done():
+					t.Fatal("the handler was not called")
+				}
 				want(t, count(1, func(int) Reply { return c.Do(within(t), Once, []string{""}) }), codeResourceExhausted, 1)
 				cancel()
 				s.CloseSend()
