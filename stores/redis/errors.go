@@ -28,7 +28,7 @@ type Error struct {
 
 func (e *Error) Error() string {
 	if e.Unknown {
-		return fmt.Sprintf("redis: it may have been charged: %v", e.Err)
+		return fmt.Sprintf("redis: the command may have run: %v", e.Err)
 	}
 	return fmt.Sprintf("redis: %v", e.Err)
 }
