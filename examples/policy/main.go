@@ -43,7 +43,7 @@ func main() {
 func run(ctx context.Context, addr, policies, upstream string, log *slog.Logger, listening func(net.Addr)) (err error) {
 	set, err := policy.Watch(ctx, policies, policy.Log(log), policy.OnDisallowed(
 		func(r core.Request, d core.Decision, denial core.Denial) core.Denial {
-			log.Info("over a limit", "rule", d.Rule(), "method", r.Method(), "path", r.Path(), "dry_run", d.DryRun)
+			log.Info("denied", "reason", d.Reason.String(), "rule", d.Rule(), "method", r.Method(), "path", r.Path(), "dry_run", d.DryRun)
 			return denial
 		}))
 	if err != nil {
