@@ -346,7 +346,7 @@ type Lockout struct {
 	Factor int64
 	// Max is the longest wait, First or more. 0 means an hour, or First if that is longer.
 	Max time.Duration
-	// Decay is the time after a wait in which one wait is forgotten. 0 means Max.
+	// Decay is the time without a wait after which one wait is forgotten. 0 means Max.
 	Decay time.Duration
 }
 

@@ -30,8 +30,8 @@
 //     again, even above Max.
 //
 // A denied request gets 429 and a Retry-After of a second, because the next release is unknown.
-// Responses have no RateLimit headers, because these describe windows. In the text of a decision, and for
-// an observer, the limit is Max per millisecond.
+// Responses have no RateLimit headers, because these describe windows. The text of a decision and
+// an observer show the limit as Max per millisecond.
 package inflight
 
 import (

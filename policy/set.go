@@ -243,8 +243,8 @@ func (s *Set) open(m *mistakes, f *enforcedFile) bool {
 	return !m.found()
 }
 
-// Close stops watching the file and closes the stores that the Set has opened. Decisions
-// after that fail. Closing again does nothing. Close does not wait for a function of [OnReload] that runs.
+// Close stops watching the file and closes the stores that the Set has opened. Later decisions
+// fail. Closing again does nothing. Close does not wait for a running function of [OnReload].
 func (s *Set) Close() error {
 	s.change.Lock()
 	closed := s.closed

@@ -34,8 +34,8 @@ func (*slidingWindow) advance(m *Meter, w []uint64, now int64) (at int64, far bo
 	return now, false
 }
 
-// turned returns the cell at now: if its window has ended, that is the previous one. advance does not
-// do it, because a denied request must not move windows that began at a hit.
+// turned returns the cell at now: a window that has ended becomes the previous one. advance does not
+// do this, because a denied request must not move windows that began at a hit.
 func (c cell) turned(m *Meter, now int64) cell {
 	if now >= c.t+m.Window && c != (cell{}) {
 		return cell{t: c.t + m.Window, b: c.a}

@@ -15,8 +15,9 @@
 // While a key is denied nothing is charged to it, so RetryAfter and ResetAfter only grow shorter.
 // A request asks the store again when the wait is over, or after this process has charged, refunded,
 // granted, blocked or reset the key. Changes by another process take effect after at most a second
-// (Config.Longest). Remaining is that of the remembered denial: it may have grown since. If one of several keys is known to be denied, core.Item.Unknown is set for the others, and
-// the decision leaves out their limits.
+// (Config.Longest). Remaining is that of the remembered denial: it may have grown since. If one of
+// several keys is denied from the cache, core.Item.Unknown is set for the others, and the decision
+// leaves out their limits.
 //
 // A denial that may end at any time is not remembered: that of a fallback (core.Batch.Degraded), or
 // of several keys by a store without core.Guarantees.OneStep, because hits that are about to be

@@ -150,7 +150,7 @@ func appendUint48(b []byte, n int64) []byte {
 }
 
 // limitsFor returns the limits of an item as the script reads them, with the item's quotas and the
-// windows of calendars. The clock of the process, if the application has none, is near enough to the server's.
+// windows of calendars. Without a clock of the application, the process's clock finds the windows.
 func (r *counterRule) limitsFor(it *core.Item, clock func() time.Time) any {
 	limits := r.limits
 	if r.calendars != nil {

@@ -25,8 +25,8 @@ func (s *Store) Increment(ctx context.Context, key string, window time.Duration,
 }
 
 // Rate returns what Increment would return after diff more hits, and adds none. diff may be
-// negative; the hits of the window are then 0 or more. As with Increment, the key takes part in the next exchanges, so that the next call
-// knows the hits of other processes.
+// negative: the hits of the window are 0 or more all the same. After a call, the key takes part in
+// the next exchanges, so that the next call knows the hits of other processes.
 func (s *Store) Rate(ctx context.Context, key string, window time.Duration, diff int64) (float64, error) {
 	return s.rate(ctx, key, window, 0, diff)
 }
