@@ -97,6 +97,23 @@ func servers(t *testing.T, pages []*Page) map[string][2]string {
 	return running
 }
 
+// The README names the two commands of a clone before its first heading, and is short.
+func TestTheReadmeOpensWithTheCommandsOfAClone(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root(t), "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	opening, _, _ := strings.Cut(string(text), "\n## ")
+	for _, want := range []string{"`go run ./examples/login/nethttp`", "`make test`"} {
+		if !strings.Contains(opening, want) {
+			t.Errorf("the first lines do not name %s", want)
+		}
+	}
+	if n := len(strings.Fields(string(text))); n > 700 {
+		t.Errorf("%d words, at most 700", n)
+	}
+}
+
 func TestDocuments(t *testing.T) {
 	root := root(t)
 	lookAtEverything(t, root)
