@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -197,13 +198,17 @@ func (w *Workspace) serve(ctx context.Context, dir, path string) (stop func(), a
 	return stop, address, err
 }
 
-// freeAddress returns an address at which nothing listens.
-func freeAddress() (string, error) {
-	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
+// freeAddress returns an address at which nothing listens. Its port is below those that systems give
+// to connections: no other test gets it before the program listens.
+func freeAddress() (address string, err error) {
+	for range 100 {
+		address = fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(12_000))
+		var listener net.Listener
+		if listener, err = (&net.ListenConfig{}).Listen(context.Background(), "tcp", address); err == nil {
+			return address, listener.Close()
+		}
 	}
-	return listener.Addr().String(), listener.Close()
+	return "", err
 }
 
 // serve starts a program and waits until it listens. It returns what ends it.
