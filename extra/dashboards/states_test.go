@@ -110,8 +110,7 @@ var states = []state{
 		},
 		end:   func(s *site) { s.proxy.Delay(0); s.recovers() },
 		fires: []string{"FloodgateStoreSlow"},
-		// The store's deadline is 100 ms, which a busy machine misses.
-		may: []string{"FloodgateStoreErrors", "FloodgateFailing", "FloodgateDegraded", "FloodgateQueueTooSlow", "FloodgateDenyingMany", "FloodgateNearLimit"},
+		may:   []string{"FloodgateQueueTooSlow", "FloodgateDenyingMany", "FloodgateNearLimit"},
 	},
 	{
 		name:  "without the store",
