@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"time"
 
 	"github.com/floodgate-go/floodgate/internal/requestlog"
 )
@@ -53,7 +55,7 @@ func (c *session) check(r Request, d *Decision, lines *lines) {
 	c.gather()
 	if a.wantsBody && a.fault == nil {
 		if len(c.batch.Items) > 0 {
-			if err := c.do(r.Context(), OpPeek); err != nil || !c.batch.Allowed && !c.mayWait() {
+			if err := c.do(r.Context(), OpPeek); err != nil || !c.batch.Allowed && (!c.snap.waits || c.maxWait() == 0) {
 				c.conclude(r, d, err)
 				return
 			}
@@ -81,6 +83,21 @@ func (c *session) check(r Request, d *Decision, lines *lines) {
 	if a.bad != nil && d.Allowed {
 		d.Allowed, d.Reason, d.Err = false, ReasonBadRequest, a.bad
 	}
+}
+
+// maxWait returns how long every rule that denies the request lets it wait in Check.
+func (c *session) maxWait() time.Duration {
+	least := Never
+	for i := range c.batch.Items {
+		if it := &c.batch.Items[i]; it.denied() {
+			least = min(least, c.snap.rules[it.Rule].MaxWait)
+		}
+	}
+	return least
+}
+
+func (it *Item) denied() bool {
+	return !it.Unknown && slices.ContainsFunc(it.Results, func(r Result) bool { return !r.Allowed })
 }
 
 // conclude writes the store's decision, or its error, into d.

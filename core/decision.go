@@ -37,7 +37,7 @@ type Decision struct {
 	// Waited is how long the request waited: see Config.MaxWait and [Limiter.Wait].
 	Waited time.Duration
 	// Err is the error of a store, key function or hook, or why a request with a MaxWait did not
-	// wait longer: the error of its context, ErrLineFull or ErrWaitTooLong. No client sees it.
+	// wait longer: context.Canceled, ErrLineFull or ErrWaitTooLong. No client sees it.
 	Err error
 
 	snap   *snapshot      // the configuration that has decided; nil: the zero Decision

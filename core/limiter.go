@@ -57,7 +57,7 @@ func New(c Config) (*Limiter, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Limiter{store: c.Store, lines: lines{of: map[string]*line{}}}
+	l := &Limiter{store: c.Store, lines: lines{of: map[lineKey]*line{}}}
 	if l.store == nil {
 		l.store = Must(NewMemory(MemoryConfig{}))
 	}
@@ -180,6 +180,37 @@ func (l *Limiter) Take(ctx context.Context, cost int64, hits ...Hit) (d Decision
 	c := l.session(l.current.Load())
 	err = c.takeAll(ctx, cost, hits, nil, &d)
 	l.end(ctx, c, &d)
+	return d, err
+}
+
+// Wait is [Limiter.Take] for workers: it waits until it can charge the hits, as long as ctx
+// allows. The decision is Allowed if the error is nil.
+//
+// In a process, requests of Wait, and of Check with a MaxWait, are allowed first come, first served,
+// in a line for each key of a rule. Others do not queue, and may overtake. The first in line asks
+// the store again after RetryAfter, and at once after Adjust, Settle, Grant, Reset, ResetAll or
+// Block of this limiter. A request with several keys stands in one line at a time. If two of its
+// keys always have a line, it may never be allowed.
+//
+// A request is denied at once if those before it need more windows than it has time. Others may be
+// denied when their time is over. The RetryAfter of both is a lower bound.
+//
+// The error wraps [ErrWaitTooLong] if the deadline of ctx is too early or the cost is more than a
+// quota, [ErrLineFull] if too many are waiting, and [context.Canceled] if ctx is canceled. In all
+// these cases, nothing is charged. Other errors are those of Take.
+func (l *Limiter) Wait(ctx context.Context, cost int64, hits ...Hit) (d Decision, err error) {
+	s := l.current.Load()
+	if s.dryRun || len(hits) == 0 || cost <= 0 { // never denied
+		return l.Take(ctx, cost, hits...)
+	}
+	c := l.session(s)
+	t := turn{session: c, lines: &l.lines, ctx: ctx, worker: true}
+	err = c.takeAll(ctx, cost, hits, &t, &d)
+	t.finish(&d)
+	l.end(ctx, c, &d)
+	if err == nil && !d.Allowed {
+		err = fmt.Errorf("limiter %q, rule %q: %w", s.name, d.Rule(), t.why)
+	}
 	return d, err
 }
 
@@ -311,6 +342,6 @@ func (l *Limiter) act(ctx context.Context, op Op, d time.Duration, hits []Hit) e
 func (l *Limiter) ResetAll(ctx context.Context) error {
 	c := l.session(l.current.Load())
 	defer l.release(c)
-	defer l.lines.freedAll()
+	defer l.lines.freed(c.snap, nil)
 	return c.do(ctx, OpResetAll)
 }

@@ -84,31 +84,6 @@ func TestWhatIsGivenBackEndsAWait(t *testing.T) {
 	}
 }
 
-// After hits came back, nobody knows when the head asks again: a request that may make it is not
-// denied at once.
-func TestALineThatIsWokenForgetsWhenItsHeadWouldAsk(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s, config := newAsked(), patient(0, fixed(1, time.Minute))
-		config.Store = s
-		l, c := newLimiter(t, config, nil), newCrowd()
-		d, err := l.Take(t.Context(), 1, waitedFor)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.come(0, func() (core.Decision, error) { return l.Wait(t.Context(), 1, waitedFor) })
-		s.before = func(*core.Batch) { time.Sleep(time.Second) } // the head asks, and waits for the answer
-		if err := l.Adjust(t.Context(), d, 0); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
-		ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second) // less than two windows
-		defer cancel()
-		if d, err := l.Wait(ctx, 1, waitedFor); err != nil || !d.Allowed {
-			t.Errorf("%v: %v", d, err)
-		}
-	})
-}
-
 // The hits come back just when a request has been denied, and before it is in line.
 func TestWhatIsGivenBackBeforeTheLineIsNotMissed(t *testing.T) {
 	for name, giveBack := range givesBack {

@@ -371,18 +371,18 @@ func waitsFor(t *testing.T, text string, n int, opts ...policy.Option) []time.Du
 
 // A request waits as long as all policies that deny it let it.
 func TestRequestsWaitAsThePoliciesSay(t *testing.T) {
-	const two = "1/2s fixed_window"
+	const two, tooLate = "1/2s fixed_window", -1 - 2*time.Second // denied as the head of its line
 	for name, c := range map[string]struct {
 		text string
 		want [3]time.Duration // -1: denied at once
 	}{
-		"one":                            {"policies: [{name: a, limits: " + two + ", wait: 2s}]", [3]time.Duration{0, 2 * time.Second, -1}},
+		"one":                            {"policies: [{name: a, limits: " + two + ", wait: 2s}]", [3]time.Duration{0, 2 * time.Second, tooLate}},
 		"longer":                         {"policies: [{name: a, limits: " + two + ", wait: 4s}]", [3]time.Duration{0, 2 * time.Second, 4 * time.Second}},
 		"each tier":                      {"policies: [{name: a, wait: 4s, tier: method, tiers: {default: " + two + "}}]", [3]time.Duration{0, 2 * time.Second, 4 * time.Second}},
 		"shorter":                        {"policies: [{name: a, limits: " + two + ", wait: 1s}]", [3]time.Duration{0, -1, -1}},
 		"none":                           {"policies: [{name: a, limits: " + two + "}]", [3]time.Duration{0, -1, -1}},
 		"a dry run":                      {"policies: [{name: a, limits: " + two + ", wait: 9s, dry-run: true}]", [3]time.Duration{}},
-		"beside a dry run":               {"policies: [{name: a, limits: " + two + ", wait: 2s}, {name: b, limits: 1/h, wait: 9s, dry-run: true}]", [3]time.Duration{0, 2 * time.Second, -1}},
+		"beside a dry run":               {"policies: [{name: a, limits: " + two + ", wait: 2s}, {name: b, limits: 1/h, wait: 9s, dry-run: true}]", [3]time.Duration{0, 2 * time.Second, tooLate}},
 		"one that denies and waits less": {"policies: [{name: a, limits: " + two + ", wait: 9s}, {name: b, limits: " + two + ", wait: 1s}]", [3]time.Duration{0, -1, -1}},
 		"one that denies and waits not":  {"policies: [{name: a, limits: " + two + ", wait: 9s}, {name: b, limits: " + two + "}]", [3]time.Duration{0, -1, -1}},
 		"one that allows and waits not":  {"policies: [{name: a, limits: " + two + ", wait: 9s}, {name: b, limits: 9/s}]", [3]time.Duration{0, 2 * time.Second, 4 * time.Second}},

@@ -73,10 +73,10 @@ type interceptor struct {
 // is a [*DeniedError].
 //
 // A limiter with a MaxWait makes a call wait for its turn: see [core.Config]. The calls for one
-// key pass first come, first served. A call fails at once, with CodeResourceExhausted, if its turn
-// would come after MaxWait or after the deadline of its context. If the context ends while the
-// call waits, the code is CodeCanceled or CodeDeadlineExceeded, and nothing is charged. On a client,
-// MaxWait may be [core.MaxWindow]: then only the context bounds the wait.
+// key pass first come, first served. A call fails with CodeResourceExhausted if its turn would
+// come after MaxWait or after the deadline of its context, and with CodeCanceled if it is canceled
+// while it waits. Nothing is charged then. On a client, MaxWait may be [core.MaxWindow]: then only
+// the context bounds the wait.
 //
 // c counts a call in each of its interceptors. Interceptor panics if c or an option is nil.
 func Interceptor(c core.Checker, opts ...Option) connect.Interceptor {

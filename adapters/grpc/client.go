@@ -24,10 +24,10 @@ func DialOptions(c core.Checker, opts ...Option) []grpc.DialOption {
 // is sent, and the error is a [*DeniedError] with the status that a server would have sent.
 //
 // A limiter with a MaxWait makes a call wait for its turn: see [core.Config]. The calls for one
-// key are sent first come, first served. A call fails at once, with ResourceExhausted, if its turn
-// would come after MaxWait or after the deadline of its context. If the context ends while the
-// call waits, the code is Canceled or DeadlineExceeded, and nothing is charged. With a MaxWait of
-// [core.MaxWindow], only the context bounds the wait.
+// key are sent first come, first served. A call fails with ResourceExhausted if its turn would
+// come after MaxWait or after the deadline of its context, and with Canceled if it is canceled
+// while it waits. Nothing is charged then. With a MaxWait of [core.MaxWindow], only the context
+// bounds the wait.
 //
 // For key functions, the metadata is that of the outgoing call, and RemoteAddr is the target of
 // the connection, such as dns:///api.example:443. An attempt that gRPC repeats by its retry policy
