@@ -35,21 +35,17 @@ type Config struct {
 	Limiter core.Checker
 	// Base sends the allowed requests. nil: http.DefaultTransport.
 	Base http.RoundTripper
-	// MaxPause makes the Transport obey the Retry-After, in seconds or as a date, of a
-	// response with the status 429 or 503. A longer Retry-After counts as MaxPause. Of several
-	// pauses of a host, the one that ends last counts. The Transport remembers the pauses of 10,000
-	// hosts, and ignores those of further hosts. MaxPause is at most 366 days. If it is 0, no
-	// Retry-After is obeyed.
+	// MaxPause, 0 (none) to 366 days, is how long a host can pause requests by a response with the
+	// status 429 or 503 and a Retry-After, in seconds or as a date. Of several pauses of a host, the
+	// one that ends last counts. Pauses of more than 10,000 hosts at a time are ignored.
 	MaxPause time.Duration
-	// MaxHold makes a request wait for the end of its host's pause, if that is at most MaxHold
-	// away and not after the deadline of the request's context. Otherwise the request is
-	// denied at once. The limiter decides after the pause; if a pause begins while a request
-	// waits for its turn, the request stays charged. MaxHold is at most 366 days.
+	// MaxHold, at most 366 days, makes a request wait for the end of its host's pause, unless that is
+	// later, or after the deadline of its context: then it is denied at once. The limiter decides
+	// after the pause. A request stays charged if a pause begins while it waits for its turn.
 	MaxHold time.Duration
 }
 
-// New returns a Transport. It returns an error that wraps [core.ErrConfig] if the Limiter is nil,
-// a duration is out of its range, or MaxHold is set without MaxPause.
+// New returns a Transport. Its error wraps [core.ErrConfig]. MaxHold needs a MaxPause.
 func New(c Config) (*Transport, error) {
 	if nilcheck.IsNil(c.Limiter) {
 		return nil, fmt.Errorf("%w: httpclient: Limiter: nil: pass one, such as the limiter that core.New returns", core.ErrConfig)
@@ -60,7 +56,7 @@ func New(c Config) (*Transport, error) {
 	if c.Base == nil {
 		c.Base = http.DefaultTransport
 	}
-	return &Transport{config: c}, nil
+	return &Transport{config: c, pauses: pauses{ends: map[string]time.Time{}}}, nil
 }
 
 // Transport is an http.RoundTripper that sends the requests that its limiter allows. It does
@@ -77,11 +73,10 @@ func (t *Transport) CloseIdleConnections() {
 	}
 }
 
-// RoundTrip implements http.RoundTripper. A request ends for the limiter when the body of its
-// response has been closed or read to its end, when Config.Base has failed, or when the
-// context of the request ends: a slot is held until then. The status of the [core.Outcome] is
-// 502 if Config.Base has failed, or a pause began while the request waited. It is
-// [core.StatusCanceled] if the context has ended.
+// RoundTrip implements http.RoundTripper. For the limiter, a request ends when the body of its
+// response is closed or read to its end, Config.Base fails, or its context ends: a slot is held
+// until then. The status of the [core.Outcome] is 502 if Config.Base has failed, or a pause began
+// while the request waited. It is [core.StatusCanceled] if the context has ended.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, host, request := r.Context(), hostOf(r.URL), outgoing{httprequest.Request{HTTP: r}}
 	settle, sent := func(core.Outcome) {}, false
@@ -145,7 +140,10 @@ func follow(ctx context.Context, resp *http.Response, settle func(core.Outcome))
 	b := &body{resp.Body, func() { stop(); settle(o) }}
 	resp.Body = b
 	if w, ok := b.ReadCloser.(io.Writer); ok { // the connection after 101 Switching Protocols
-		resp.Body = &conn{b, w}
+		resp.Body = struct {
+			*body
+			io.Writer
+		}{b, w}
 	}
 }
 
@@ -168,20 +166,13 @@ func (b *body) Close() error {
 	return b.ReadCloser.Close() //nolint:wrapcheck // the caller's
 }
 
-type conn struct {
-	*body
-	io.Writer
-}
-
 // DeniedError is the error of a request that a [Transport] has not sent.
 type DeniedError struct {
-	// Decision is the decision that denied the request. If Held is set, only its Reason,
-	// RetryAfter and Err are set.
+	// Decision denied the request. If Held is set, it has only a Reason, a RetryAfter and an Err.
 	Decision core.Decision
 	// Host is the host that the request was for: see [Host].
 	Host string
-	// Held reports that the host has asked for a pause that is not over: see
-	// [Config].MaxPause.
+	// Held reports that a pause of the host is not over: see [Config].MaxPause.
 	Held bool
 }
 
@@ -203,15 +194,13 @@ func (e *DeniedError) Error() string {
 	return text
 }
 
-// Unwrap returns Decision.Err. It is the context's error if the context ended while the request
-// waited.
+// Unwrap returns Decision.Err.
 func (e *DeniedError) Unwrap() error { return e.Decision.Err }
 
-// Host is a key function for requests that a [Transport] sends. The key is the host of the
-// request's URL in one spelling: a name in lower case without a trailing dot, an address as
-// [netip.Addr] writes it. It has the port, unless that is the scheme's default: "api.example",
-// "api.example:8443". The Host field of the request does not change it. For other requests, Host
-// returns an error.
+// Host is a key function for requests that a [Transport] sends, and an error for others. The key is
+// the host of the request's URL in one spelling: a name in lower case without a trailing dot, an
+// address as [netip.Addr] writes it. It has the port, unless that is the scheme's default:
+// "api.example", "api.example:8443". The Host field of the request does not change it.
 func Host(dst []byte, r core.Request) ([]byte, error) {
 	host, ok := r.Value(hostKey{}).(string)
 	if !ok {
@@ -248,7 +237,6 @@ type outgoing struct{ httprequest.Request }
 // RemoteAddr returns the host that the request is sent to.
 func (r outgoing) RemoteAddr() string { return hostOf(r.HTTP.URL) }
 
-// Value implements core.Request.
 func (r outgoing) Value(key any) any {
 	if key == (hostKey{}) {
 		return hostOf(r.HTTP.URL)

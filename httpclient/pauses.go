@@ -66,9 +66,6 @@ func (p *pauses) note(host string, resp *http.Response, longest time.Duration) {
 	if !end.After(now) || !end.After(last) || !known && len(p.ends) >= maxHosts {
 		return
 	}
-	if p.ends == nil {
-		p.ends = map[string]time.Time{}
-	}
 	p.ends[host] = end
 }
 
