@@ -61,8 +61,7 @@ func (t *turn) take() error {
 	}
 }
 
-// finish writes into d how long the request has waited and, if it is denied, why it does not wait
-// longer.
+// finish writes into d how long the request has waited and, if it is denied, why.
 func (t *turn) finish(d *Decision) {
 	if t.slept {
 		d.Waited = time.Since(t.since)
@@ -118,9 +117,8 @@ func (t *turn) behind() (found int) {
 	return found
 }
 
-// stand waits in the line of an item's key until the request is its head and should take. wait is
-// the RetryAfter of the store's denial, 0 if it was not asked. If stand returns false, the request
-// is denied.
+// stand waits in the line of an item's key until the request should take. wait is the RetryAfter of
+// the store's denial, 0 if it was not asked. If stand returns false, the request is denied.
 func (t *turn) stand(item int, wait time.Duration) bool {
 	if t.me != nil && t.item == item {
 		return t.sleep(wait, false)
