@@ -234,7 +234,7 @@ func TestARequestInLineHasTheQuotaThatItBrings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, c := newLimiter(t, patient(0, fixed(2, time.Second)), nil), newCrowd()
 		rich := core.Hit{Rule: "r", Key: "k", Quotas: []int64{10}}
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond) // less than two windows
 		defer cancel()
 		for i, hit := range []core.Hit{waitedFor, waitedFor, rich} {
 			c.come(i, func() (core.Decision, error) { return l.Wait(ctx, []int64{2, 1, 5}[i], hit) })

@@ -106,15 +106,20 @@ func TestWhatNoLimitHasDecided(t *testing.T) {
 		}
 		time.Sleep(1500 * time.Millisecond)
 		l := v.api()
-		if got := fmt.Sprint(l.Store); got != "{3 1 2 1 40}" {
-			t.Errorf("asked, failed, degraded, errors, the slowest: %s", got)
+		if got := fmt.Sprint(l.Store); got != "{3 1 2 1 40.96}" {
+			t.Errorf("asked, failed, degraded, errors, p99: %s", got)
 		}
 		if r := l.Rules[0]; sum(r.Allowed) != 1 || sum(r.Denied) != 1 {
 			t.Errorf("%+v", r)
 		}
-		time.Sleep(time.Second)
-		if got := fmt.Sprint(v.api().Store); got != "{0 0 0 0 0}" {
-			t.Errorf("a second later: %s", got)
+		for i := range 200 { // 199 take 3 ms, and one a second
+			o.Stored(context.Background(), "take", time.Duration(3+i/199*997)*time.Millisecond, nil)
+		}
+		for _, want := range []string{"{200 0 0 0 3.072}", "{0 0 0 0 0}"} {
+			time.Sleep(time.Second)
+			if got := fmt.Sprint(v.api().Store); got != want {
+				t.Errorf("a second later: %s, want %s", got, want)
+			}
 		}
 	})
 }
@@ -150,9 +155,9 @@ func TestTheKeysThatAreNearTheirLimit(t *testing.T) {
 		}
 		var near []string
 		for _, k := range follow(t, s.page).api().Near {
-			near = append(near, fmt.Sprintf("%s: %.1f", k.Label, k.Used))
+			near = append(near, fmt.Sprintf("%s: %d/%d", k.Label, k.Used, k.Capacity))
 		}
-		if got, want := fmt.Sprint(near), "[0: 1.0 1: 0.9 2: 0.8 3: 0.7 4: 0.6]"; got != want {
+		if got, want := fmt.Sprint(near), "[0: 10/10 1: 9/10 2: 8/10 3: 7/10 4: 6/10]"; got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	})

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
@@ -21,10 +22,11 @@ type seenKey struct {
 	Cut   bool   `json:"cut,omitempty"` // too long to be kept whole: ID is of no use
 	// Count is how often the key was denied for certain: Over more is possible. Both are
 	// halved each minute.
-	Count uint64  `json:"count"`
-	Over  uint64  `json:"over,omitempty"`
-	Used  float64 `json:"used,omitempty"` // the share of the limit, 0 to 1
-	Ago   int64   `json:"ago"`            // seconds
+	Count    uint64 `json:"count"`
+	Over     uint64 `json:"over,omitempty"`
+	Used     int64  `json:"used,omitempty"` // hits of Capacity
+	Capacity int64  `json:"capacity,omitempty"`
+	Ago      int64  `json:"ago"` // seconds
 }
 
 // id returns the keyed hash of a key.
@@ -39,8 +41,11 @@ func (p *Page) id(k sketch.Key) string {
 	return hex.EncodeToString(h.Sum(nil)[:12])
 }
 
-func (p *Page) seen(l *limiter, c sketch.Counted, ago int64) seenKey {
-	k := seenKey{ID: p.id(c.Key), Rule: c.Rule, Cut: c.Cut, Count: c.Count - c.Over, Over: c.Over, Ago: max(0, ago)}
+func (p *Page) seen(l *limiter, c sketch.Counted, second int64) seenKey {
+	k := seenKey{
+		ID: p.id(c.Key), Rule: c.Rule, Cut: c.Cut, Count: c.Count - c.Over, Over: c.Over,
+		Used: c.Note.Used, Capacity: c.Note.Capacity, Ago: max(0, second-c.Note.Second),
+	}
 	if p.config.ShowKey != nil {
 		k.Label = p.config.ShowKey(l.name, c.Rule, c.Key.Key)
 	}
@@ -54,20 +59,19 @@ func (p *Page) seen(l *limiter, c sketch.Counted, ago int64) seenKey {
 func (p *Page) deniedMost(l *limiter, second int64) []seenKey {
 	keys := make([]seenKey, 0, shownKeys)
 	for _, c := range l.denied.Top(shownKeys) {
-		keys = append(keys, p.seen(l, c, second-int64(c.Note))) //nolint:gosec // a second
+		keys = append(keys, p.seen(l, c, second))
 	}
 	return keys
 }
 
 // nearest returns the keys that have used most of their limit in the last minute.
 func (p *Page) nearest(l *limiter, second int64) []seenKey {
-	all := slices.DeleteFunc(l.near.Top(nearKeys), func(c sketch.Counted) bool { return second-int64(c.Note>>16) > 60 }) //nolint:gosec // a second
-	slices.SortStableFunc(all, func(a, b sketch.Counted) int { return int(b.Note&(1<<16-1)) - int(a.Note&(1<<16-1)) })
+	all := slices.DeleteFunc(l.near.Top(nearKeys), func(c sketch.Counted) bool { return second-c.Note.Second > 60 })
+	share := func(n sketch.Note) float64 { return float64(n.Used) / float64(n.Capacity) }
+	slices.SortStableFunc(all, func(a, b sketch.Counted) int { return cmp.Compare(share(b.Note), share(a.Note)) })
 	keys := make([]seenKey, 0, shownKeys)
 	for _, c := range all[:min(shownKeys, len(all))] {
-		k := p.seen(l, c, second-int64(c.Note>>16)) //nolint:gosec // a second
-		k.Used = float64(c.Note&(1<<16-1)) / (1<<16 - 1)
-		keys = append(keys, k)
+		keys = append(keys, p.seen(l, c, second))
 	}
 	return keys
 }

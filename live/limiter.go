@@ -2,7 +2,6 @@ package live
 
 import (
 	"context"
-	"math/bits"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,15 +19,15 @@ const (
 type limiter struct {
 	name    string
 	manages atomic.Pointer[core.Limiter]
-	denied  *sketch.Sketch // a note is the second
-	near    *sketch.Sketch // a note is the second, and the share of the limit that is used
-	second  atomic.Int64   // of the page
-	counts  counts         // indexed by the constants below
-	slowest atomic.Int64   // operation of the store in this second, in nanoseconds
+	denied  *sketch.Sketch
+	near    *sketch.Sketch
+	second  atomic.Int64 // of the page
+	counts  counts       // indexed by the constants below
+	times   times        // of the store's operations in this second
 
 	mu    sync.Mutex
 	rules []*rule       // of the configuration in force
-	most  time.Duration // slowest of the second that has passed
+	p99   time.Duration // of the store's operations in the second that has passed
 }
 
 // What is counted for a limiter as a whole.
@@ -82,20 +81,18 @@ func (p *Page) Observe(name string, rules []core.Rule) core.ObserverFuncs {
 			case d.Reason == core.ReasonWithinLimits:
 				r.counts.Add(allowed)
 				if capacity := d.Limit().Capacity(); d.Remaining < capacity-d.Remaining { // more than half is used
-					l.near.Add(key, uint64(l.second.Load())<<16|share(capacity-d.Remaining, capacity)) //nolint:gosec // not below 0
+					l.near.Add(key, sketch.Note{Second: l.second.Load(), Used: capacity - d.Remaining, Capacity: capacity})
 				}
 			case d.Allowed:
 				r.counts.Add(dryRun)
 			default:
 				r.counts.Add(denied)
-				l.denied.Add(key, uint64(l.second.Load())) //nolint:gosec // not below 0
+				l.denied.Add(key, sketch.Note{Second: l.second.Load()})
 			}
 		},
 		Stored: func(_ context.Context, _ string, took time.Duration, err error) {
 			l.counts.Add(asked)
-			for most := l.slowest.Load(); int64(took) > most && !l.slowest.CompareAndSwap(most, int64(took)); {
-				most = l.slowest.Load()
-			}
+			l.times.add(took)
 			if err != nil {
 				l.counts.Add(storeFailed)
 			}
@@ -127,13 +124,6 @@ func (l *limiter) configure(rules []core.Rule) []*rule {
 	return seen
 }
 
-// share returns used ÷ capacity in 16 bits. used must be 0 to capacity.
-func share(used, capacity int64) uint64 {
-	hi, lo := bits.Mul64(uint64(used), 1<<16-1)
-	share, _ := bits.Div64(hi, lo, uint64(capacity))
-	return share
-}
-
 // pass notes what was counted in the second that has passed. Keys count half as much
 // after a minute.
 func (l *limiter) pass(second int64) {
@@ -145,7 +135,7 @@ func (l *limiter) pass(second int64) {
 		l.near.Halve()
 	}
 	l.counts.pass(second)
-	l.most = time.Duration(l.slowest.Swap(0))
+	l.p99 = l.times.p99()
 	for _, r := range l.rules {
 		r.counts.pass(second)
 	}

@@ -72,7 +72,7 @@ func TestWhatThePageShows(t *testing.T) {
 	if l.Name != "api" || !l.Managed || l.Shared || len(l.Denied) != 1 || l.Denied[0].Count != 2 || l.Denied[0].Rule != "user" || strings.Contains(l.Denied[0].Label, "alice") {
 		t.Errorf("%+v", l)
 	}
-	if len(l.Near) != 1 || l.Near[0].Used != 1 {
+	if len(l.Near) != 1 || l.Near[0].Used != 3 || l.Near[0].Capacity != 3 {
 		t.Errorf("nearest: %+v", l.Near)
 	}
 }

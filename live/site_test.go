@@ -117,7 +117,7 @@ type shown struct {
 type shownLimiter struct {
 	Name            string
 	Managed, Shared bool
-	Store           struct{ Asked, Failed, Degraded, Errors, MostMS float64 }
+	Store           struct{ Asked, Failed, Degraded, Errors, P99MS float64 }
 	Rules           []struct {
 		Name                    string
 		Limits                  []string
@@ -127,7 +127,7 @@ type shownLimiter struct {
 		ID, Rule, Label string
 		Count, Over     int
 		Ago             int
-		Used            float64
+		Used, Capacity  int
 		Cut             bool
 	}
 }

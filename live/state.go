@@ -31,7 +31,7 @@ type storeState struct {
 	Failed   uint32  `json:"failed"`
 	Degraded uint32  `json:"degraded"`
 	Errors   uint32  `json:"errors"` // decisions that failed
-	MostMS   float64 `json:"mostMs"` // the slowest operation
+	P99MS    float64 `json:"p99Ms"`  // of the operations
 }
 
 // ruleState has one number for each of the last two minutes' seconds, the oldest first.
@@ -69,7 +69,7 @@ func (l *limiter) state(second int64) limiterState {
 	last := func(i int) uint32 { return l.counts.past[i].past[second%seconds] }
 	s := limiterState{
 		Name:  l.name,
-		Store: storeState{Asked: last(asked), Failed: last(storeFailed), Degraded: last(degraded), Errors: last(failed), MostMS: float64(l.most.Microseconds()) / 1000},
+		Store: storeState{Asked: last(asked), Failed: last(storeFailed), Degraded: last(degraded), Errors: last(failed), P99MS: float64(l.p99.Microseconds()) / 1000},
 		Rules: []ruleState{}, // the page's script needs a list
 	}
 	for _, r := range l.rules {

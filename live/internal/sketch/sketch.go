@@ -24,6 +24,12 @@ const (
 // Key is what is counted: a key of a rule.
 type Key struct{ Rule, Key, Extra string }
 
+// Note is what a sketch keeps of the last time that a key came.
+type Note struct {
+	Second         int64
+	Used, Capacity int64 // of the key's limit, in hits
+}
+
 // Counted is a key and how often it came.
 type Counted struct {
 	Key
@@ -31,8 +37,7 @@ type Counted struct {
 	Cut bool
 	// Count is how often the key came, or up to Over more.
 	Count, Over uint64
-	// Note is what was given with the last Add.
-	Note uint64
+	Note        Note
 }
 
 // Sketch is a sketch. Its methods may be called concurrently.
@@ -51,7 +56,7 @@ type part struct {
 type slot struct {
 	hash  uint64
 	over  uint64
-	note  uint64
+	note  Note
 	rule  string
 	split int    // where the extra begins in text
 	text  []byte // key and extra; at most longest bytes
@@ -72,7 +77,7 @@ func New(n int) *Sketch {
 
 // Add counts a key once more, and keeps note with it. Two keys with the same 64-bit hash are
 // counted as one.
-func (s *Sketch) Add(k Key, note uint64) {
+func (s *Sketch) Add(k Key, note Note) {
 	hash := maphash.String(s.seed, k.Key) ^ bits.RotateLeft64(maphash.String(s.seed, k.Rule), 1)
 	if k.Extra != "" {
 		hash ^= bits.RotateLeft64(maphash.String(s.seed, k.Extra), 2)
@@ -80,7 +85,7 @@ func (s *Sketch) Add(k Key, note uint64) {
 	s.parts[hash%parts].add(hash, k, note)
 }
 
-func (p *part) add(hash uint64, k Key, note uint64) {
+func (p *part) add(hash uint64, k Key, note Note) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if at, ok := p.index[hash]; ok {

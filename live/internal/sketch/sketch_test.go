@@ -23,7 +23,7 @@ func key(i int) sketch.Key {
 func TestCountsAreWithinTheirBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		room := rapid.SampledFrom([]int{16, 800}).Draw(t, "room")
-		s, came, notes := sketch.New(room), map[sketch.Key]uint64{}, map[sketch.Key]uint64{}
+		s, came, notes := sketch.New(room), map[sketch.Key]uint64{}, map[sketch.Key]sketch.Note{}
 		halved := uint64(0)
 		for range rapid.IntRange(1, 400).Draw(t, "steps") {
 			if rapid.IntRange(0, 30).Draw(t, "op") == 23 { // rarely: rapid prefers small numbers
@@ -36,7 +36,7 @@ func TestCountsAreWithinTheirBounds(t *testing.T) {
 				}
 				continue
 			}
-			k, note := key(rapid.IntRange(0, 40).Draw(t, "key")), rapid.Uint64().Draw(t, "note")
+			k, note := key(rapid.IntRange(0, 40).Draw(t, "key")), sketch.Note{Used: rapid.Int64().Draw(t, "note")}
 			s.Add(k, note)
 			came[k]++
 			notes[k] = note
@@ -52,7 +52,7 @@ func TestCountsAreWithinTheirBounds(t *testing.T) {
 				t.Fatalf("%v, true %d", c, want)
 			}
 			if c.Note != notes[c.Key] || seen[c.Key] {
-				t.Fatalf("%v, want the note %d, once", c, notes[c.Key])
+				t.Fatalf("%v, want the note %v, once", c, notes[c.Key])
 			}
 			seen[c.Key] = true
 		}
@@ -86,7 +86,7 @@ func TestTheTopOfAnAttackIsFound(t *testing.T) {
 						k = 1_000_000*(phase+1) + int(zipf.Uint64()) //nolint:gosec // at most a million
 					}
 					counts[k]++
-					s.Add(sketch.Key{Key: strconv.Itoa(k)}, 1)
+					s.Add(sketch.Key{Key: strconv.Itoa(k)}, sketch.Note{})
 				}
 				true20 := slices.Sorted(maps.Values(counts))
 				last, found := true20[len(true20)-20], 0
@@ -108,10 +108,10 @@ func TestMemoryAllocationsEndWhenItIsFull(t *testing.T) {
 	s, keys := sketch.New(512), make([]sketch.Key, 20_000)
 	for i := range keys {
 		keys[i] = sketch.Key{Key: fmt.Sprintf("key %08d", i)}
-		s.Add(keys[i], 1)
+		s.Add(keys[i], sketch.Note{})
 	}
 	i := 0
-	if n := testing.AllocsPerRun(10_000, func() { s.Add(keys[i%len(keys)], 1); i++ }); n > 0 {
+	if n := testing.AllocsPerRun(10_000, func() { s.Add(keys[i%len(keys)], sketch.Note{}); i++ }); n > 0 {
 		t.Errorf("%v allocations for each key", n)
 	}
 }
