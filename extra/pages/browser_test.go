@@ -3,7 +3,9 @@ package pages
 import (
 	"context"
 	"fmt"
+	"net/http/httptest"
 	"os/exec"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -90,4 +92,46 @@ func paint(t *testing.T, ctx context.Context, width int64, scheme string) {
 	if _, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: features}); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// fits checks that the page fits narrow and wide windows and has two schemes of colours. It takes pictures.
+func fits(t *testing.T, ctx context.Context, name string) {
+	t.Helper()
+	backs := map[string]bool{}
+	for _, width := range []int64{360, 1400} {
+		for _, scheme := range []string{"light", "dark"} {
+			paint(t, ctx, width, scheme)
+			until(t, ctx, fmt.Sprintf(`innerWidth === %d`, width))
+			if wide := found(t, ctx, chromedp.Evaluate[int](`document.documentElement.scrollWidth - document.documentElement.clientWidth`)); wide > 0 {
+				t.Errorf("at %d pixels the page is %d too wide", width, wide)
+			}
+			backs[found(t, ctx, chromedp.Evaluate[string](`getComputedStyle(document.body).backgroundColor`))] = true
+			shoot(t, ctx, fmt.Sprintf("%s-%d-%s", name, width, scheme))
+		}
+	}
+	if len(backs) != 2 {
+		t.Errorf("the backgrounds are %v", backs)
+	}
+}
+
+// example runs a program of examples and returns the address of one of its pages.
+func example(t *testing.T, name, page string) (url string) {
+	t.Helper()
+	listener := httptest.NewServer(nil)
+	address := listener.Listener.Addr().String()
+	listener.Close()
+	program := filepath.Join(t.TempDir(), "example")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./examples/"+name)
+	build.Dir = "../.."
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	running := exec.CommandContext(t.Context(), program, "-addr", address)
+	if err := running.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = running.Process.Kill(); _ = running.Wait() })
+	url = "http://" + address + page
+	eventually(t, "the example serves", func() bool { return answers(url) })
+	return url
 }

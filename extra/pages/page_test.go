@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -203,16 +202,7 @@ func TestAnOperatorInABrowser(t *testing.T) {
 	do(t, ctx, chromedp.KeyEvent("\u001b"))
 	until(t, ctx, `!document.getElementById("card").open`)
 
-	for _, width := range []int64{360, 1400} {
-		for _, scheme := range []string{"light", "dark"} {
-			paint(t, ctx, width, scheme)
-			until(t, ctx, fmt.Sprintf(`innerWidth === %d`, width))
-			if wide := found(t, ctx, chromedp.Evaluate[int](`document.documentElement.scrollWidth - document.documentElement.clientWidth`)); wide > 0 {
-				t.Errorf("at %d pixels the page is %d too wide", width, wide)
-			}
-			shoot(t, ctx, fmt.Sprintf("live-%d-%s", width, scheme))
-		}
-	}
+	fits(t, ctx, "live")
 	press(t, ctx, `button[aria-label="inspect bob"]`)
 	until(t, ctx, `document.getElementById("card").open && document.querySelectorAll("#card-limits tr").length === 2`)
 	shoot(t, ctx, "live-card")
@@ -252,22 +242,7 @@ func shoot(t *testing.T, ctx context.Context, name string) {
 // The page of examples/live shows the example's own traffic. Its picture is the one of docs/operate/live.md:
 // with FLOODGATE_SCREENSHOTS set, the test waits for a minute of traffic.
 func TestThePageOfTheExample(t *testing.T) {
-	listener := httptest.NewServer(nil)
-	address := listener.Listener.Addr().String()
-	listener.Close()
-	program := filepath.Join(t.TempDir(), "live")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./examples/live")
-	build.Dir = "../.."
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	example := exec.CommandContext(t.Context(), program, "-addr", address)
-	if err := example.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = example.Process.Kill(); _ = example.Wait() })
-	url := "http://" + address + "/admin/limits"
-	eventually(t, "the example serves", func() bool { return answers(url) })
+	url := example(t, "live", "/admin/limits")
 	ctx := browser(t)
 	paint(t, ctx, 1100, "light")
 	do(t, ctx, chromedp.Navigate(url))

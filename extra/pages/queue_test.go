@@ -1,7 +1,6 @@
 package pages
 
 import (
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -40,20 +39,7 @@ func TestThePageOfTheQueue(t *testing.T) {
 	if !found(t, ctx, chromedp.Evaluate[bool](`document.activeElement.dataset.user === "ann"`)) {
 		t.Error("the button has lost the focus")
 	}
-	backs := map[string]bool{}
-	for _, width := range []int64{360, 1400} {
-		for _, scheme := range []string{"light", "dark"} {
-			paint(t, ctx, width, scheme)
-			if !found(t, ctx, chromedp.Evaluate[bool](`document.documentElement.scrollWidth <= document.documentElement.clientWidth`)) {
-				t.Errorf("%d pixels: the page is wider than the window", width)
-			}
-			backs[found(t, ctx, chromedp.Evaluate[string](`getComputedStyle(document.body).backgroundColor`))] = true
-			shoot(t, ctx, fmt.Sprintf("queue-%d-%s", width, scheme))
-		}
-	}
-	if len(backs) != 2 {
-		t.Errorf("the backgrounds are %v", backs)
-	}
+	fits(t, ctx, "queue")
 	if p := problems(); len(p) > 0 {
 		t.Errorf("the console says %q", p)
 	}
