@@ -272,10 +272,7 @@ func TestAClosedStoreDoesNotCount(t *testing.T) {
 	server := redistest.Start(t)
 	for _, opts := range [][]redisstore.Option{nil, {redisstore.WithoutDenialCache()}} {
 		s := redisstore.New(newClient(t, server.Addr), append(opts, redisstore.Timeout(patience))...)
-		b, err := s.Open("closed", hourly)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := core.Must(s.Open("closed", hourly))
 		for range 300 { // some are denied, and that is remembered
 			take(t, b, "k")
 		}
