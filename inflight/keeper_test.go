@@ -207,7 +207,7 @@ func (h *hangingOnce) RenewSlots(ctx context.Context, limiter string, slots []in
 func TestCloseEndsTheRenewals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory()
-		l := newLimiter(t, inflight.Config{Max: 1, Store: &hanging{m, make(chan struct{})}, Lease: 30 * time.Second})
+		l := newLimiter(t, inflight.Config{Max: 1, Store: &hangingOnce{memory: m}, Lease: 30 * time.Second})
 		release, _, _ := l.Acquire(t.Context(), "k")
 		time.Sleep(10*time.Second + time.Millisecond)
 		synctest.Wait()

@@ -40,10 +40,7 @@ func newLimiter(t testing.TB, c inflight.Config) *inflight.Limiter {
 		c.Key = byHeader
 	}
 	c.Log = slog.New(slog.DiscardHandler)
-	l, err := inflight.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := core.Must(inflight.New(c))
 	t.Cleanup(func() { _ = l.Close() })
 	return l
 }

@@ -312,7 +312,7 @@ func TestNewRulesForgetDenials(t *testing.T) {
 // results are cleared.
 func TestOneDeniedKeyDeniesTheBatch(t *testing.T) {
 	f := newFixture(t, denycache.Config{},
-		core.StoreRule{Name: "ip", Limits: []core.Limit{core.PerMinute(1), core.PerHour(100)}},
+		core.StoreRule{Name: "ip", Limits: []core.Limit{core.PerHour(100), core.PerMinute(1)}},
 		core.StoreRule{Name: "user", Limits: []core.Limit{core.PerMinute(50), {Quota: 0, Window: time.Minute}}})
 	f.useUp()
 	junk := core.Result{Allowed: true, Remaining: 77, ResetAfter: time.Hour, MoreAfter: time.Hour, RetryAfter: time.Hour}
@@ -322,7 +322,7 @@ func TestOneDeniedKeyDeniesTheBatch(t *testing.T) {
 		b := f.take(user, ip)
 		got := [][]core.Result{b.Items[0].Results, b.Items[1].Results}
 		if b.Allowed || !b.Items[0].Unknown || b.Items[1].Unknown || got[0][0] != (core.Result{}) || got[0][1] != (core.Result{}) ||
-			got[1][0].Allowed || got[1][0].RetryAfter <= 0 || !got[1][1].Allowed || got[1][1].Remaining != 99 {
+			got[1][1].Allowed || got[1][1].RetryAfter <= 0 || !got[1][0].Allowed || got[1][0].Remaining != 99 {
 			t.Errorf("allowed %v, results %+v", b.Allowed, got)
 		}
 	})

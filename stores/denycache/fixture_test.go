@@ -128,10 +128,10 @@ func (f *fixture) take(items ...core.Item) *core.Batch {
 	return f.do(core.OpTake, items...)
 }
 
-// useUp takes the whole quota of the key k, and once more, which is denied.
+// useUp takes the whole quota of the last limit of the key k, and once more, which is denied.
 func (f *fixture) useUp() {
 	f.t.Helper()
-	f.take(f.k(f.rules[0].Limits[0].Quota))
+	f.take(f.k(f.rules[0].Limits[len(f.rules[0].Limits)-1].Quota))
 	if f.take(f.k(1)).Allowed {
 		f.t.Fatal("allowed above the quota")
 	}

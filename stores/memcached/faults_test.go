@@ -172,16 +172,31 @@ func TestACanceledTakeIsCharged(t *testing.T) {
 	}
 }
 
-// Nobody listens.
+// Nobody listens at one of two addresses. The keys of the other one are decided, and a reset of all
+// keys resets them.
 func TestAServerThatIsGoneChargesNothing(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_ = listener.Close()
-	l := newLimiter(t, newStore(t, []string{listener.Addr().String()}, memcachedstore.Timeout(patience)), "gone", core.PerHour(10))
-	if _, err := take(l, "k"); !errors.Is(err, core.ErrNotCharged) {
-		t.Errorf("error %v, want one that says that nothing was charged", err)
+	l := newLimiter(t, newStore(t, []string{listener.Addr().String(), memcachedtest.Start(t).Addr}), "gone", core.PerHour(10))
+	var hits, alive []core.Hit
+	for i := range 20 {
+		hits = append(hits, core.Hit{Rule: "r", Key: fmt.Sprint(i)})
+		if _, err := l.Take(t.Context(), 1, hits[i]); err == nil {
+			alive = append(alive, hits[i])
+		} else if !errors.Is(err, core.ErrNotCharged) {
+			t.Errorf("error %v, want one that says that nothing was charged", err)
+		}
+	}
+	if err := l.Reset(t.Context(), hits...); err == nil || len(alive) == 0 || len(alive) == len(hits) {
+		t.Errorf("a reset of %d keys, %d of a server that answers: %v", len(hits), len(alive), err)
+	}
+	for _, hit := range alive {
+		if n := left(t, l, hit.Key); n != 10 {
+			t.Errorf("key %s: %d left of 10 after a reset", hit.Key, n)
+		}
 	}
 }
 
@@ -199,16 +214,13 @@ func TestOneServerOfTwoIsGone(t *testing.T) {
 			var mu sync.Mutex
 			var changes []resilient.Change
 			shared := newStore(t, []string{proxy.Addr, alive.Addr}, memcachedstore.Timeout(time.Second))
-			store, err := resilient.New(shared, resilient.Config{
+			store := core.Must(resilient.New(shared, resilient.Config{
 				Retry: time.Hour, Log: slog.New(slog.DiscardHandler), OnChange: func(c resilient.Change) {
 					mu.Lock()
 					defer mu.Unlock()
 					changes = append(changes, c)
 				},
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			}))
 			t.Cleanup(func() { _ = store.Close() })
 			l := newLimiter(t, store, "two", core.PerHour(1000))
 			onDead := map[string]bool{}

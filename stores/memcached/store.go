@@ -177,12 +177,8 @@ func (s *Store) Open(limiter string, rules []core.StoreRule) (core.Counters, err
 	if err := s.gate.Err(); err != nil {
 		return nil, err
 	}
-	if err := s.names.Claim(limiter); err != nil {
-		return nil, fmt.Errorf("%w: Name: %q: %w", core.ErrConfig, limiter, err)
-	}
 	c, err := s.outer.Open(limiter, rules)
 	if err != nil {
-		s.names.Unclaim(limiter)
 		return nil, err
 	}
 	return s.gate.Open(c), nil
@@ -234,6 +230,9 @@ type direct struct{ *Store }
 func (d direct) Open(limiter string, rules []core.StoreRule) (core.Counters, error) {
 	if err := d.check30Days(rules); err != nil {
 		return nil, err
+	}
+	if err := d.names.Claim(limiter); err != nil {
+		return nil, fmt.Errorf("%w: Name: %q: %w", core.ErrConfig, limiter, err)
 	}
 	inner, err := d.swaps.Open(limiter, rules)
 	return &counters{d.Store, limiter, rules, inner}, err

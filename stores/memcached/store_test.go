@@ -22,16 +22,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // patience is a timeout that never passes, for tests of decisions on machines
 // that may be busy.
-
 const patience = 20 * time.Second
 
 func newStore(t testing.TB, servers []string, opts ...memcachedstore.Option) *memcachedstore.Store {
 	t.Helper()
 	opts = append([]memcachedstore.Option{memcachedstore.Timeout(patience), memcachedstore.AnotherInstance()}, opts...)
-	s, err := memcachedstore.New(servers, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := core.Must(memcachedstore.New(servers, opts...))
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
@@ -74,11 +70,7 @@ func TestConformance(t *testing.T) {
 
 func newLimiter(t testing.TB, s core.Store, name string, limits ...core.Limit) *core.Limiter {
 	t.Helper()
-	l, err := core.New(core.Config{Name: name, Store: s, Rules: []core.Rule{{Name: "r", Limits: limits}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
+	return core.Must(core.New(core.Config{Name: name, Store: s, Rules: []core.Rule{{Name: "r", Limits: limits}}}))
 }
 
 func take(l *core.Limiter, key string) (core.Decision, error) {
@@ -151,10 +143,7 @@ func TestADenialIsRemembered(t *testing.T) {
 func TestANameIsBoundOnceForTheServers(t *testing.T) {
 	rules := []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerHour(3)}}}
 	open := func(servers []string, opts ...memcachedstore.Option) *memcachedstore.Store {
-		s, err := memcachedstore.New(servers, opts...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := core.Must(memcachedstore.New(servers, opts...))
 		t.Cleanup(func() { _ = s.Close() })
 		return s
 	}

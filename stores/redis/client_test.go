@@ -164,7 +164,7 @@ type shifted struct {
 
 func (s *shifted) Write(b []byte) (int, error) {
 	if bytes.Contains(b, []byte("evalsha")) {
-		s.other = []byte("+another\r\n")
+		s.other = []byte("+z 1\r\n") // of another slot
 	}
 	return s.Conn.Write(b)
 }

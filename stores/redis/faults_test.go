@@ -28,11 +28,7 @@ var hourly = []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerHour(10)}
 // of its own.
 func bind(t testing.TB, client redis.UniversalClient, rules []core.StoreRule, opts ...redisstore.Option) core.Counters {
 	t.Helper()
-	b, err := redisstore.New(client, append(opts, redisstore.WithoutDenialCache(), redisstore.AnotherInstance())...).Open(bindName(t), rules)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
+	return core.Must(redisstore.New(client, append(opts, redisstore.WithoutDenialCache(), redisstore.AnotherInstance())...).Open(bindName(t), rules))
 }
 
 // one makes a batch of one key of the first rule, whose rule has so many limits.
@@ -146,13 +142,10 @@ func TestASwallowedReplyKeepsNobodyWaiting(t *testing.T) {
 		patient := bind(t, client, hourly, redisstore.Timeout(patience))
 		take(t, patient, "k")
 		hasty := redisstore.New(client, redisstore.Timeout(timeout), redisstore.AnotherInstance())
-		b, err := hasty.Open("hasty", hourly)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := core.Must(hasty.Open("hasty", hourly))
 		take(t, b, "k")
 		proxy.Fail(faultproxy.Swallow, -1)
-		err = storetest.Do(t.Context(), b, core.OpTake, one("k", 1, 1))
+		err := storetest.Do(t.Context(), b, core.OpTake, one("k", 1, 1))
 		var e *redisstore.Error
 		if !errors.As(err, &e) || !errors.Is(err, context.DeadlineExceeded) || !e.Unknown {
 			t.Errorf("error %v, want a timeout that says that it may have been charged", err)
@@ -174,10 +167,7 @@ func TestASwallowedReplyKeepsNobodyWaiting(t *testing.T) {
 		}
 		proxy.Fail(faultproxy.None, 0)
 		processtest.WaitFor(t, "the commands of the slots to end", func() bool { proxy.CutAll(); return ended.Load() >= 2 })
-		patientAgain, err := redisstore.New(client, redisstore.Timeout(patience), redisstore.AnotherInstance()).Open("hasty", hourly)
-		if err != nil {
-			t.Fatal(err)
-		}
+		patientAgain := core.Must(redisstore.New(client, redisstore.Timeout(patience), redisstore.AnotherInstance()).Open("hasty", hourly))
 		if got := charged(t, patientAgain, "k"); got != 2 {
 			t.Errorf("%d charged by two takes", got)
 		}

@@ -46,7 +46,8 @@ const travellers = 50
 func newCompany(t *testing.T, timeout time.Duration, options ...string) *company {
 	c := &company{t: t, server: redistest.Start(t, options...)}
 	c.proxy = faultproxy.Start(t, c.server.Addr)
-	c.client = newClient(t, c.proxy.Addr)
+	c.client = redis.NewClient(&redis.Options{Addr: c.proxy.Addr, ContextTimeoutEnabled: true})
+	t.Cleanup(func() { _ = c.client.Close() })
 	c.store = redisstore.OneAtATime(redisstore.New(c.client, redisstore.Timeout(timeout), redisstore.WithoutDenialCache(), redisstore.AnotherInstance()))
 	c.bound = core.Must(c.store.Open(bindName(t), hourly))
 	c.other = bind(t, newClient(t, c.server.Addr), hourly, redisstore.Timeout(patience))
@@ -77,6 +78,9 @@ func (c *company) gather(n int, f func(i int), strike func()) {
 	c.wg.Go(func() { _ = storetest.Do(context.Background(), c.bound, core.OpTake, one("first", 1, 1)) })
 	processtest.WaitFor(c.t, "the decision before", func() bool { return c.proxy.Held() > 0 })
 	for i := range n {
+		if i == n/2 { // the others come later, and have later deadlines
+			processtest.WaitFor(c.t, "the first half", func() bool { return redisstore.Waiting(c.store) == i })
+		}
 		c.wg.Go(func() { f(i) })
 	}
 	processtest.WaitFor(c.t, "company", func() bool { return redisstore.Waiting(c.store) == n })
@@ -253,7 +257,6 @@ func movable(t *testing.T, target *atomic.Value) string {
 
 // The primary behind an address has become a replica, and new connections find the new
 // one. The store leaves the old one, like the client does for other commands.
-
 func TestAPrimaryThatIsDemotedIsLeft(t *testing.T) {
 	for _, atOnce := range []int{1, 20} {
 		t.Run(fmt.Sprint(atOnce, " callers"), func(t *testing.T) {

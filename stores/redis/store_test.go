@@ -272,10 +272,7 @@ func TestAClosedStoreDoesNotCount(t *testing.T) {
 	server := redistest.Start(t)
 	for _, opts := range [][]redisstore.Option{nil, {redisstore.WithoutDenialCache()}} {
 		s := redisstore.New(newClient(t, server.Addr), append(opts, redisstore.Timeout(patience))...)
-		b, err := s.Open("closed", hourly)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := core.Must(s.Open("closed", hourly))
 		for range 300 { // some are denied, and that is remembered
 			take(t, b, "k")
 		}
@@ -356,7 +353,7 @@ func TestScan(t *testing.T) {
 			defer client.Close() //nolint:errcheck // the test is over
 			store := redisstore.New(client, redisstore.Timeout(5*time.Second))
 			limits := []core.Limit{{Quota: 100, Window: time.Hour}, {Quota: 50, Window: time.Minute}}
-			rules := []core.Rule{{Name: "a", Limits: limits}, {Name: "b", Limits: limits[:1]}}
+			rules := []core.Rule{{Name: "a", Limits: limits}, {Name: "ab", Limits: limits[:1]}}
 			limiter := core.Must(core.New(core.Config{Name: "scanned", Store: store, Rules: rules}))
 			other := core.Must(core.New(core.Config{Name: "scanned-2", Store: store, Rules: rules[:1]}))
 			const keys = 700 // more than one step
@@ -365,7 +362,7 @@ func TestScan(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			for rule, l := range map[string]*core.Limiter{"b": limiter, "a": other} {
+			for rule, l := range map[string]*core.Limiter{"ab": limiter, "a": other} {
 				if _, err := l.Take(t.Context(), 7, core.Hit{Rule: rule, Key: "k"}); err != nil {
 					t.Fatal(err)
 				}
@@ -374,8 +371,8 @@ func TestScan(t *testing.T) {
 			for i := range keys {
 				want[core.StoreRule{Name: "a"}.StoredKey("scanned", []byte(fmt.Sprint(i)+"\x00"))] = int64(1 + i%40)
 			}
-			want[core.StoreRule{Name: "b"}.StoredKey("scanned", []byte("k\x00"))] = 7
-			stored := []core.StoreRule{{Name: "a", Limits: limits}, {Name: "b", Limits: limits[:1]}}
+			want[core.StoreRule{Name: "ab"}.StoredKey("scanned", []byte("k\x00"))] = 7
+			stored := []core.StoreRule{{Name: "a", Limits: limits}, {Name: "ab", Limits: limits[:1]}}
 			server.MustDo("config", "resetstat")
 			for range 2 { // the first changes nothing
 				found := map[string]int64{}

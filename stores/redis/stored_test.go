@@ -34,10 +34,7 @@ func all(quota int64) []core.Limit {
 // What is stored where, for as long as the major version is one.
 func TestStoredNames(t *testing.T) {
 	server := redistest.Start(t)
-	b, err := redisstore.New(newClient(t, server.Addr), redisstore.Timeout(patience)).Open("api", hourly)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := core.Must(redisstore.New(newClient(t, server.Addr), redisstore.Timeout(patience)).Open("api", hourly))
 	for _, k := range []string{"", "192.0.2.1", "a b\r\n{c}"} {
 		take(t, b, k)
 	}
@@ -50,6 +47,22 @@ func TestStoredNames(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("stored under %q, want %q: a name changes only with a major version", got, want)
+	}
+}
+
+// A refund of nothing stores nothing. So a block that a clock does not believe, because it was set back,
+// is there when the clock is right again.
+func TestARefundOfNothingStoresNothing(t *testing.T) {
+	clock := storetest.NewClock(time.UnixMicro(1_764_000_123_456_789))
+	b := bind(t, newClient(t, redistest.Start(t).Addr), hourly, redisstore.Timeout(patience), redisstore.Clock(clock.Now))
+	batch := take(t, b, "k")
+	batch.For = time.Second
+	blocked := storetest.Do(t.Context(), b, core.OpBlock, batch)
+	clock.Advance(-time.Minute)
+	refunded := storetest.Do(t.Context(), b, core.OpRefund, one("k", 0, 1))
+	clock.Advance(time.Minute)
+	if blocked != nil || refunded != nil || take(t, b, "k").Allowed {
+		t.Errorf("%v, %v, or the block has ended", blocked, refunded)
 	}
 }
 

@@ -36,10 +36,7 @@ func TestURLs(t *testing.T) {
 		}
 		_ = c.Close()
 	}
-	c, err := redisstore.NewClient("rediss+cluster://10.0.0.1:7000?addr=10.0.0.2:7001&addr=10.0.0.3:7002")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := core.Must(redisstore.NewClient("rediss+cluster://10.0.0.1:7000?addr=10.0.0.2:7001&addr=10.0.0.3:7002"))
 	defer c.Close() //nolint:errcheck // of no interest any more
 	o := c.(*redis.ClusterClient).Options()
 	if !slices.Equal(o.Addrs, []string{"10.0.0.1:7000", "10.0.0.2:7001", "10.0.0.3:7002"}) || o.TLSConfig == nil {
@@ -134,10 +131,7 @@ func TestURLsOfServers(t *testing.T) {
 		"redis+cluster://" + cluster[0] + "?addr=" + cluster[1],
 		"redis+sentinel://" + failover.Sentinel.Addr + "/0?master=" + failover.Name,
 	} {
-		c, err := redisstore.NewClient(text)
-		if err != nil {
-			t.Fatalf("%s: %v", text, err)
-		}
+		c := core.Must(redisstore.NewClient(text))
 		if err := redisstore.New(c, redisstore.Timeout(patience)).Ping(t.Context()); err != nil {
 			t.Errorf("%s: %v", text, err)
 		}
@@ -146,27 +140,24 @@ func TestURLsOfServers(t *testing.T) {
 }
 
 // A client of a URL dials once, so that the error tells that nobody listens, and
-// not that the time is up.
+// not that the time is up. It ends a command in time.
 func TestAClientOfAURLDialsOnce(t *testing.T) {
-	for text, dials := range map[string]func(redis.UniversalClient) int{
-		"redis://127.0.0.1:1":                      func(c redis.UniversalClient) int { return c.(*redis.Client).Options().DialerRetries },
-		"unix:///nowhere.sock":                     func(c redis.UniversalClient) int { return c.(*redis.Client).Options().DialerRetries },
-		"redis+sentinel://127.0.0.1:1/0?master=m":  func(c redis.UniversalClient) int { return c.(*redis.Client).Options().DialerRetries },
-		"redis+cluster://127.0.0.1:1?addr=[::1]:1": func(c redis.UniversalClient) int { return c.(*redis.ClusterClient).Options().DialerRetries },
-	} {
-		client, err := redisstore.NewClient(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, text := range []string{"redis://127.0.0.1:1", "unix:///nowhere.sock", "redis+sentinel://127.0.0.1:1/0?master=m", "redis+cluster://127.0.0.1:1?addr=[::1]:1"} {
+		client := core.Must(redisstore.NewClient(text))
 		defer client.Close() //nolint:errcheck // nothing was sent
-		if n := dials(client); n != 1 {
-			t.Errorf("%s: dialed %d times", text, n)
+		var dials int
+		var inTime bool
+		switch c := client.(type) {
+		case *redis.Client:
+			dials, inTime = c.Options().DialerRetries, c.Options().ContextTimeoutEnabled
+		case *redis.ClusterClient:
+			dials, inTime = c.Options().DialerRetries, c.Options().ContextTimeoutEnabled
+		}
+		if dials != 1 || !inTime {
+			t.Errorf("%s: dialed %d times, in time %v", text, dials, inTime)
 		}
 	}
-	client, err := redisstore.NewClient("redis://127.0.0.1:1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := core.Must(redisstore.NewClient("redis://127.0.0.1:1"))
 	defer client.Close() //nolint:errcheck // nothing was sent
 	var failed *redisstore.Error
 	if err := redisstore.New(client).Ping(t.Context()); !errors.As(err, &failed) || failed.Unknown || errors.Is(err, context.DeadlineExceeded) {

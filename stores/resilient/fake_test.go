@@ -113,10 +113,7 @@ func newStore(t testing.TB, inner core.Store, c resilient.Config) *resilient.Sto
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	s, err := resilient.New(inner, c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := core.Must(resilient.New(inner, c))
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }

@@ -138,8 +138,8 @@ func TestEachServerHasACircuit(t *testing.T) {
 	}
 }
 
-// A failure of keys on several servers counts against the one that the error names. If it
-// names none, it counts against all, until each has answered.
+// A failure of keys on several servers counts against the one that the error names, and says nothing
+// of the others. If it names none, it counts against all, until each has answered.
 func TestWhichServerIsBlamed(t *testing.T) {
 	for _, named := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -157,6 +157,15 @@ func TestWhichServerIsBlamed(t *testing.T) {
 				t.Errorf("named %v: decided by the wrong side after a try", named)
 			}
 		})
+	}
+	s := newSpread(true)
+	take := spreadTake(t, newStore(t, s, resilient.Config{Failures: 2}))
+	s.fail("AB")
+	take("B1")
+	take("A1", "B1")
+	take("B1")
+	if s.fail(""); !take("B1") {
+		t.Error("the failure of A is an answer of B")
 	}
 }
 

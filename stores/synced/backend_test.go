@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/stores/synced"
 )
 
@@ -125,10 +126,7 @@ func (b *shared) total() (n int64) {
 
 func newStore(t testing.TB, b synced.Backend, c synced.Config) *synced.Store {
 	t.Helper()
-	s, err := synced.New(b, c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := core.Must(synced.New(b, c))
 	t.Cleanup(func() { _ = s.Close(context.Background()) })
 	return s
 }

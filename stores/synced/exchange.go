@@ -165,15 +165,9 @@ func (s *Store) pushDiffs(ctx context.Context, sequence uint64, diffs []Diff) ([
 	return totals, nil
 }
 
-// Sync exchanges now: it pushes what this process has counted, and receives the totals of the
-// keys that were used lately. The error is the backend's, or ctx's. With an Interval of 0 or below
-// there is nothing to exchange, and Sync returns nil.
-func (s *Store) Sync(ctx context.Context) error {
-	if s.config.Interval <= 0 && !s.closed.Load() {
-		return nil
-	}
-	return s.exchangeAll(ctx)
-}
+// Sync exchanges now, if Interval is above 0: it pushes what this process has counted, and receives
+// the totals of the keys that were used lately. The error is the backend's, or ctx's.
+func (s *Store) Sync(ctx context.Context) error { return s.exchangeAll(ctx) }
 
 // Close stops exchanging, pushes the remaining differences until ctx ends or three pushes
 // have failed, and releases the namespace. The error tells how many hits could not be
@@ -185,9 +179,6 @@ func (s *Store) Close(ctx context.Context) error {
 	}
 	s.cancel()
 	defer namespaces.Delete([2]any{s.backend, s.config.Namespace})
-	if s.config.Interval <= 0 {
-		return nil
-	}
 	s.exchange.turn <- struct{}{}
 	s.collect()
 	err := s.pushPending(ctx)

@@ -27,11 +27,7 @@ func newLimiter(t testing.TB, s core.Store, limits ...core.Limit) *core.Limiter 
 
 func newLimiterNamed(t testing.TB, s core.Store, name string, limits ...core.Limit) *core.Limiter {
 	t.Helper()
-	l, err := core.New(core.Config{Name: name, Store: s, Rules: []core.Rule{{Name: "r", Limits: limits}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
+	return core.Must(core.New(core.Config{Name: name, Store: s, Rules: []core.Rule{{Name: "r", Limits: limits}}}))
 }
 
 func aligned(quota int64, window time.Duration) core.Limit {

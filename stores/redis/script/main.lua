@@ -93,7 +93,7 @@ for _ = 1, decisions do
         work[w] = v
       end
       local stored, readable = v ~= '', v == '' or v and sub(v, 1, 1) == VERSION
-      local changed = (at or verb == GRANT) and stored and readable
+      local changed = (at and cost > 0 or verb == GRANT) and stored and readable
       -- Until when the key is blocked, the record that says so, the others' records, and when the
       -- last of all records expires.
       local blocked, block, others, last = 0, '', '', 0
