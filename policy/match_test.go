@@ -97,7 +97,7 @@ policies:
 
 func TestOnlyAppliesWhatItNames(t *testing.T) {
 	s := newSite(t, "policies: [{name: a, limits: 1/m}, {name: b, limits: 2/m}]")
-	if _, err := s.set.Only("c"); err == nil || !strings.Contains(err.Error(), `"c"`) {
+	if _, err := s.set.Only("a", "c"); err == nil || !strings.Contains(err.Error(), `"c"`) {
 		t.Errorf("of a policy that is not there: %v", err)
 	}
 	if _, err := s.set.Only(); err == nil {

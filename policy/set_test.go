@@ -211,14 +211,9 @@ func TestANilLogIsTheDefault(t *testing.T) {
 	standard := slog.Default()
 	t.Cleanup(func() { slog.SetDefault(standard) })
 	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
-	set, err := policy.Parse("f", []byte("policies: [{name: a, key: route, limits: 1/h}]"), policy.Log(nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := core.Must(policy.Parse("f", []byte("policies: [{name: a, key: route, limits: 1/h}]"), policy.Log(nil)))
 	if !strings.Contains(log.String(), "probably a mistake") {
 		t.Errorf("logged: %s", &log)
 	}
-	if err := set.Close(); err != nil {
-		t.Error(err)
-	}
+	must(t, set.Close())
 }
