@@ -232,11 +232,15 @@ func TestARequestIsNotChanged(t *testing.T) {
 	defer rt.CloseIdleConnections()
 	for i, text := range []string{"username=alice", "username=alice", "username=bob"} {
 		r := request(t.Context(), t, server.URL, strings.NewReader(text))
-		body := r.Body
+		body, copied := r.Body, &closing{}
+		r.GetBody = func() (io.ReadCloser, error) { copied.Reader = strings.NewReader(text); return copied, nil }
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		resp, err := rt.RoundTrip(r)
 		if r.Body != body || len(r.Header) != 1 || r.Host != strings.TrimPrefix(server.URL, "http://") {
 			t.Error("the request was changed")
+		}
+		if copied.closed.Load() == 0 {
+			t.Error("a copy of the body stays open")
 		}
 		if (i == 1) != (err != nil) {
 			t.Fatalf("request %d: %v", i, err)
