@@ -67,21 +67,12 @@ func (c *Clock) Set(t time.Time) {
 
 // NewLimiter returns a limiter with the configuration c. It ends the test with t.Fatal if
 // the configuration is invalid. If c.Store is nil, the limiter counts in a core.Memory
-// with the clock, which is closed at the end of the test. If c.Store is set, the limiter
-// counts in that store, and the clock is not used: give the store the same clock.
+// with the clock. If c.Store is set, the limiter counts in that store, and the clock is
+// not used: give the store the same clock.
 func NewLimiter(t testing.TB, clock *Clock, c core.Config) *core.Limiter {
 	t.Helper()
 	if c.Store == nil {
-		memory, err := core.NewMemory(core.MemoryConfig{Clock: clock.Now})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := memory.Close(); err != nil {
-				t.Error(err)
-			}
-		})
-		c.Store = memory
+		c.Store = core.Must(core.NewMemory(core.MemoryConfig{Clock: clock.Now}))
 	}
 	l, err := core.New(c)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/floodgatetest"
 	"github.com/floodgate-go/floodgate/httpclient"
+	"github.com/floodgate-go/floodgate/internal/hooktest"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
@@ -119,16 +120,20 @@ func TestConfigsThatAreInvalid(t *testing.T) {
 }
 
 func TestRequestsOverTheLimitOfAHost(t *testing.T) {
-	sent := 0
-	rt := transport(perHost(0, core.PerHour(2)), func(*http.Request) (*http.Response, error) { sent++; return answer(200), nil })
+	sent, disallowed := 0, 0
+	limiter := core.Must(core.New(core.Config{
+		Rules: []core.Rule{{Name: "host", Key: httpclient.Host, Limits: []core.Limit{core.PerHour(2)}}},
+		Hooks: hooktest.Funcs{OnDisallowedFunc: func(core.Request, core.Decision) core.Denial { disallowed++; return core.Denial{} }},
+	}))
+	rt := transport(limiter, func(*http.Request) (*http.Response, error) { sent++; return answer(200), nil })
 	for i, url := range []string{"http://a/", "http://a/", "http://a/", "http://b/"} {
 		status, denied := send(t.Context(), t, rt, url)
 		if i != 2 && status != 200 || i == 2 && (denied == nil || denied.Held || denied.Host != "a" || denied.Decision.Rule() != "host" || denied.Decision.RetryAfter <= 0) {
 			t.Errorf("request %d: %d, %v", i, status, denied)
 		}
 	}
-	if sent != 3 {
-		t.Errorf("%d requests were sent, want 3", sent)
+	if sent != 3 || disallowed != 1 {
+		t.Errorf("%d requests were sent, want 3; OnDisallowed was called %d times, want once", sent, disallowed)
 	}
 }
 
@@ -227,11 +232,15 @@ func TestARequestIsNotChanged(t *testing.T) {
 	defer rt.CloseIdleConnections()
 	for i, text := range []string{"username=alice", "username=alice", "username=bob"} {
 		r := request(t.Context(), t, server.URL, strings.NewReader(text))
-		body := r.Body
+		body, copied := r.Body, &closing{}
+		r.GetBody = func() (io.ReadCloser, error) { copied.Reader = strings.NewReader(text); return copied, nil }
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		resp, err := rt.RoundTrip(r)
 		if r.Body != body || len(r.Header) != 1 || r.Host != strings.TrimPrefix(server.URL, "http://") {
 			t.Error("the request was changed")
+		}
+		if copied.closed.Load() == 0 {
+			t.Error("a copy of the body stays open")
 		}
 		if (i == 1) != (err != nil) {
 			t.Fatalf("request %d: %v", i, err)

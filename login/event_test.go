@@ -134,6 +134,12 @@ func TestTheObserverIsToldOfEachAttemptOnce(t *testing.T) {
 	if !w.keys["address-account: 203.0.113.1 alice"] || !w.keys["account: alice"] {
 		t.Errorf("keys %v", w.keys)
 	}
+	guard := core.Must(login.NewGuard(login.Config{Field: "username", Observer: w})) // without OnEvent
+	r := form("203.0.113.1", "alice")
+	guard.Settle(r, guard.Check(r), core.Outcome{Status: 401})
+	if s.must(guard.Close()); w.counts["failed"] != 1 {
+		t.Errorf("without OnEvent: reported %v", w.counts)
+	}
 }
 
 // A handler that answers a wrong password with the form and 200 turns the guard off. A client

@@ -180,7 +180,7 @@ func (g *Guard) Settle(r core.Request, d core.Decision, o core.Outcome) {
 				"answer it with 401, or set login.Config.Success", "limiter", g.config.Name, "attempts", neverFails)
 		}
 		g.report(a, EventSucceeded, d)
-	case o.Canceled && !o.Panicked:
+	case o.Canceled:
 		g.report(a, EventCanceled, d)
 	case result == failure:
 		g.failed.Store(true)

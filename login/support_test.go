@@ -98,8 +98,8 @@ func TestEachUnblockResetsEachAddressOnce(t *testing.T) {
 			s.wrongs(6, "203.0.113.1", "alice")
 			s.must(s.guard.Unblock(t.Context(), "alice"))
 			s.clock.Advance(50 * time.Second)
-			if got := s.wrongs(6, "203.0.113.1", "alice"); got != "map[401:5 429:1]" {
-				t.Errorf("%v between: after Unblock: %s", between, got)
+			if got := s.wrongs(6, "203.0.113.1", "alice"); got != "map[401:5 429:1]" || s.status("alice", "203.0.113.1").AddressAccount.Allowed {
+				t.Errorf("%v between: after Unblock: %s, or Status says something else", between, got)
 			}
 			s.clock.Advance(between)
 		}

@@ -209,11 +209,12 @@ func TestHeadersOfEachForm(t *testing.T) {
 		"draft-03":       {"Ratelimit-Limit": "3", "Ratelimit-Remaining": "2", "Ratelimit-Reset": "6"},
 		"off":            {"Ratelimit": "", "X-Ratelimit-Limit": "", "Ratelimit-Limit": ""},
 	} {
-		s := newSite(t, `policies: [{name: api, limits: 3/6s fixed_window, headers: `+form+`}]`)
-		w := s.expect(200, "GET", "/")
-		for name, value := range want {
-			if got := w.Header().Get(name); got != value {
-				t.Errorf("%s: %s is %q, want %q", form, name, got, value)
+		for _, limits := range []string{"limits: 3/6s fixed_window", "tier: method, tiers: {default: 3/6s fixed_window}"} {
+			h := newSite(t, "policies: [{name: api, "+limits+", headers: "+form+"}]").expect(200, "GET", "/").Header()
+			for name, value := range want {
+				if got := strings.ReplaceAll(h.Get(name), "api-default", "api"); got != value {
+					t.Errorf("%s, %s: %s is %q, want %q", limits, form, name, got, value)
+				}
 			}
 		}
 	}

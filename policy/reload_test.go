@@ -222,16 +222,12 @@ func TestCountsStayWhileAFileChanges(t *testing.T) {
 }
 
 func TestAClosedSetFails(t *testing.T) {
-	set, err := policy.Parse("f", []byte("{store: {redis: {address: '127.0.0.1:1'}}, policies: [{name: a, limits: 1/m, counting: local}]}"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(set.Close(), set.Close()); err != nil {
-		t.Fatal(err)
-	}
+	set := core.Must(policy.Parse("f", []byte("{store: {redis: {address: '127.0.0.1:1'}}, policies: [{name: a, limits: 1/m, counting: local, match: {methods: [GET]}}, {name: b, in-flight: 1, counting: local, match: {methods: [PUT]}}]}")))
+	must(t, set.Close(), set.Close())
 	s := &site{t: t, set: set}
 	s.mount(set)
 	s.expect(503, "GET", "/")
+	s.expect(503, "PUT", "/")
 	if err := set.Replace([]byte("policies: [{name: a, limits: 1/m}]")); !errors.Is(err, core.ErrClosed) {
 		t.Errorf("Replace: %v", err)
 	}

@@ -87,11 +87,6 @@ func readFile(path string) ([]byte, error) { return regularfile.Read(path, file.
 func (s *Set) Replace(text []byte) error {
 	s.change.Lock()
 	defer s.change.Unlock()
-	return s.replace(text)
-}
-
-// replace puts a file in force. The caller holds the lock.
-func (s *Set) replace(text []byte) error {
 	if s.closed {
 		return fmt.Errorf("policy: %s: %w", s.file, core.ErrClosed)
 	}

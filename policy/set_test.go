@@ -170,19 +170,14 @@ func TestObserver(t *testing.T) {
 		}
 		return []byte(file)
 	}
-	s, err := policy.Parse("p.yaml", text("a"), policy.WithObserver(o))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := core.Must(policy.Parse("p.yaml", text("a"), policy.WithObserver(o)))
 	defer func() { _ = s.Close() }()
 	take := func(rule string) { _, _ = s.Limiter().Take(t.Context(), 1, core.Hit{Rule: rule, Key: "k"}) }
 	take("a")
 	if err := s.Replace(text("b", "b")); err == nil {
 		t.Error("two policies have one name")
 	}
-	if err := s.Replace(text("b", "a")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Replace(text("b", "a")))
 	take("a")
 	take("b")
 	if got := strings.Join(o.configurations, "; "); got != "site: a; site: b a" {
@@ -211,14 +206,9 @@ func TestANilLogIsTheDefault(t *testing.T) {
 	standard := slog.Default()
 	t.Cleanup(func() { slog.SetDefault(standard) })
 	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
-	set, err := policy.Parse("f", []byte("policies: [{name: a, key: route, limits: 1/h}]"), policy.Log(nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	set := core.Must(policy.Parse("f", []byte("policies: [{name: a, key: route, limits: 1/h}]"), policy.Log(nil)))
 	if !strings.Contains(log.String(), "probably a mistake") {
 		t.Errorf("logged: %s", &log)
 	}
-	if err := set.Close(); err != nil {
-		t.Error(err)
-	}
+	must(t, set.Close())
 }

@@ -3,8 +3,11 @@ package policy
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"time"
+
+	"github.com/floodgate-go/floodgate/core"
 )
 
 // lookEvery is the time between two readings of the file. A changed file is put in force
@@ -81,14 +84,11 @@ func (w *watcher) look() {
 	}
 	w.tried = now
 	s, err := w.set, now.err
-	s.change.Lock()
-	closed := s.closed
-	if err == nil && !closed {
-		err = s.replace(now.text)
+	if err == nil {
+		err = s.Replace(now.text)
 	}
-	s.change.Unlock()
 	switch {
-	case closed:
+	case errors.Is(err, core.ErrClosed):
 		return
 	case err != nil:
 		s.options.log.Error("policy file rejected: the last good one stays in force", "file", w.path, "error", err)

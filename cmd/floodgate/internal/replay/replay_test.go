@@ -106,7 +106,7 @@ policies:
 }
 
 func TestUsersAndBadRequests(t *testing.T) {
-	log := strings.ReplaceAll(line(0, "a", "GET /?id=1")+line(1, "a", "GET /"), "- - [", "- ann [")
+	log := strings.ReplaceAll(line(0, "a", "GET /?id=1")+line(1, "a", "OPTIONS /"), "- - [", "- ann [")
 	f := run(t, config(`policies: [{name: a, key: user, limits: 1/h, match: {when: 'query["id"] == "1"'}}, {name: b, key: 'query["id"]', missing: reject, limits: 1/h}]`), log)
 	if f.Allowed != 1 || f.Bad != 1 || f.Denied != 1 {
 		t.Errorf("%+v", f)
