@@ -18,32 +18,23 @@ var page = template.Must(template.New("page").Parse(pageText))
 
 // Wait is RetryAfter in words.
 func (e Entry) Wait() string {
-	// The database has whole microseconds, which core.Never is not.
-	if e.RetryAfter >= core.Never.Truncate(time.Microsecond) {
+	if e.RetryAfter >= core.Never.Truncate(time.Microsecond) { // the database has whole microseconds
 		return "never"
 	}
 	return e.RetryAfter.String()
 }
 
-// auditPage lists the newest entries. A real application shows it to its
-// operators alone.
+// auditPage lists the newest entries. An application shows it only to its operators.
 func auditPage(j *Journal) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
+		var b bytes.Buffer
 		entries, err := j.Newest(r.Context(), 100)
-		var totals []Total
 		if err == nil {
-			totals, err = j.Totals(r.Context())
+			err = page.Execute(&b, map[string]any{"Entries": entries, "Lost": j.Lost()})
 		}
 		if err != nil {
 			slog.Warn("the audit page", "error", err)
-			http.Error(w, "the audit log cannot be read right now", http.StatusServiceUnavailable)
-			return
-		}
-		var b bytes.Buffer
-		data := map[string]any{"Entries": entries, "Totals": totals, "Lost": j.Lost()}
-		if err := page.Execute(&b, data); err != nil {
-			slog.Warn("the audit page", "error", err)
-			http.Error(w, "the audit log cannot be shown", http.StatusInternalServerError)
+			http.Error(w, "the audit log cannot be read now", http.StatusServiceUnavailable)
 			return
 		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
