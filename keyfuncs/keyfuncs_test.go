@@ -55,7 +55,7 @@ func TestValues(t *testing.T) {
 		"empty user value": keyfuncs.UserValue("empty"),
 		"a nil user":       keyfuncs.UserValue("nil"),
 		"or skip":          keyfuncs.OrSkip(keyfuncs.Query("none")),
-		"joined":           keyfuncs.Join(keyfuncs.Method(), keyfuncs.UserValue("none")),
+		"joined":           keyfuncs.Join(keyfuncs.Method(), keyfuncs.OrSkip(keyfuncs.Query("none"))),
 	} {
 		if _, err := f(nil, r); !errors.Is(err, core.SkipRule) {
 			t.Errorf("%s: error %v, want SkipRule", name, err)
