@@ -134,12 +134,9 @@ func TestErrorsOfKeyFunctions(t *testing.T) {
 
 // A key function may return a slice of its own, and not the one that it was given.
 func TestAKeyFunctionThatIgnoresWhatItIsGiven(t *testing.T) {
-	own := func(key string) core.KeyFunc {
-		return func([]byte, core.Request) ([]byte, error) { return []byte(key), nil }
-	}
 	rules, keys := numbered(3), []string{"a long key", "k", "key"}
 	for i, key := range keys {
-		rules[i].Key = own(key)
+		rules[i].Key = func([]byte, core.Request) ([]byte, error) { return []byte(key), nil }
 	}
 	rules[2].Key = static(keys[2])
 	l := newLimiter(t, core.Config{Rules: rules}, newClock())
@@ -226,11 +223,9 @@ func TestDryRun(t *testing.T) {
 
 // The charge of a bad request can be given back.
 func TestTheChargeOfABadRequestIsAdjusted(t *testing.T) {
-	rules := []core.Rule{
-		{Name: "r", Key: static("k"), Limits: []core.Limit{core.PerMinute(1)}},
-		{Name: "bad", Key: fails(core.ErrBadRequest), Limits: []core.Limit{core.PerMinute(1)}},
-	}
-	l := core.Must(core.New(core.Config{Rules: rules}))
+	rules := numbered(2)
+	rules[0].Limits, rules[1].Key = []core.Limit{core.PerMinute(1)}, fails(core.ErrBadRequest)
+	l := newLimiter(t, core.Config{Rules: rules}, newClock())
 	for range 2 {
 		d := l.Check(&request{})
 		if d.Reason != core.ReasonBadRequest {

@@ -88,6 +88,10 @@ func TestTheHitOfADecisionFindsItsCounter(t *testing.T) {
 				if seen, _ := l.Peek(t.Context(), 1, other); seen.Remaining == d.Remaining || seen.StoredKey() == d.StoredKey() {
 					t.Errorf("%s: another extra finds it too: %v", name, seen)
 				}
+				clear(hit.Quotas) // they are the caller's
+				if d.Limit().Quota == 0 {
+					t.Errorf("%s: the quotas of a hit are those of the decision: %v", name, d)
+				}
 			}
 		}
 	}

@@ -113,6 +113,7 @@ func TestHeadersOfRules(t *testing.T) {
 	}{
 		{[3]core.Headers{0, core.HeadersOff, core.HeadersXSeconds | core.HeadersDraft10}, "Ratelimit-Policy: \"r0\";q=10;w=60, \"r2\";q=5;w=60\nRatelimit: \"r0\";r=9;t=60, \"r2\";r=4;t=60\n" +
 			"X-Ratelimit-Limit: 5\nX-Ratelimit-Remaining: 4\nX-Ratelimit-Reset: 60\n"},
+		{[3]core.Headers{core.HeadersOff, core.HeadersXSeconds, core.HeadersDraft10}, "Ratelimit-Policy: \"r2\";q=5;w=60\nRatelimit: \"r2\";r=4;t=60\n"},
 		{[3]core.Headers{core.HeadersOff, core.HeadersXSeconds, core.HeadersDraft07}, "Ratelimit-Policy: 5;w=60\nRatelimit: limit=5, remaining=4, reset=60\n"},
 		{[3]core.Headers{core.HeadersOff, core.HeadersOff, core.HeadersOff}, ""},
 	} {

@@ -260,13 +260,16 @@ func TestAllowDeniesAndLogsIfItCannotDecide(t *testing.T) {
 			}
 		}
 		wantLines(t, log, `level=ERROR msg="floodgate: a call failed" limiter=api operation=allow error="limiter \"api\", rule \"usr\": floodgate: unknown rule"`)
+		time.Sleep(time.Second)
+		l.Allow(t.Context(), core.Hit{Rule: "user", Quotas: []int64{-1}})
+		wantLines(t, log, `level=ERROR msg="floodgate: a call failed" limiter=api operation=allow error="floodgate: configuration: limiter \"api\", rule \"user\": Quotas[0]: -1: must be from 0 to 2147483647 for sliding_window, or core.Unlimited" suppressed=1`)
 		s.fault = errFault
 		if l.Allow(t.Context(), core.Hit{Rule: "user", Key: "alice"}) {
 			t.Error("a store that fails allows")
 		}
 		wantLines(t, log, `level=ERROR msg="floodgate: the store failed" limiter=api operation=take rule=user error="dial tcp 10.1.2.3:6379: connection refused"`)
-		if got := hooktest.Count(l).Failed; got != 3 {
-			t.Errorf("%d failures are counted, want 3", got)
+		if got := hooktest.Count(l).Failed; got != 4 {
+			t.Errorf("%d failures are counted, want 4", got)
 		}
 	})
 }

@@ -230,12 +230,15 @@ func TestObserverOfAReconfigure(t *testing.T) {
 	if len(first.bound) != 1 || len(second.bound) != 0 {
 		t.Errorf("the observers were told of %q and %q", first.bound, second.bound)
 	}
-	fault = nil
+	fault, config.Observer = nil, observeFunc(func(limiter string, rules []core.Rule) core.ObserverFuncs {
+		l.Allow(t.Context(), core.Hit{Rule: "r", Key: "k"}) // the rules are not in force yet
+		return second.Observe(limiter, rules)
+	})
 	if err := l.Reconfigure(config); err != nil {
 		t.Fatal(err)
 	}
 	l.Allow(t.Context(), core.Hit{Rule: "r", Key: "k"})
-	if len(first.seen) != 0 || len(second.seen) != 1 || len(second.stored) != 1 {
+	if len(first.seen) != 1 || len(second.seen) != 1 || len(second.stored) != 1 {
 		t.Errorf("%d and %d decisions and %q are observed", len(first.seen), len(second.seen), second.stored)
 	}
 }

@@ -112,8 +112,8 @@ func TestABlockOfAnUnlimitedKey(t *testing.T) {
 	if err := l.Block(t.Context(), 1, k); err != nil {
 		t.Fatal(err)
 	}
-	if d, err := l.Take(t.Context(), 1, k); err != nil || d.Allowed || d.Remaining != 0 || d.MoreAfter != time.Microsecond || d.RetryAfter != time.Microsecond {
-		t.Errorf("%v, %v: more in %v", d, err, d.MoreAfter)
+	if d, err := l.Take(t.Context(), 1, k); err != nil || d.Allowed || d.Remaining != 0 || d.ResetAfter != time.Microsecond || d.MoreAfter != time.Microsecond || d.RetryAfter != time.Microsecond {
+		t.Errorf("%v, %v: all in %v, more in %v", d, err, d.ResetAfter, d.MoreAfter)
 	}
 }
 

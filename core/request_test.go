@@ -11,8 +11,10 @@ import (
 	"github.com/floodgate-go/floodgate/internal/hooktest"
 )
 
-// request is a request that a test makes up, and that notes what is read of it.
+// request is a request that a test makes up, and that notes what is read of it. It has only what
+// the limiter itself asks for.
 type request struct {
+	core.Request
 	ctx     context.Context
 	method  string
 	header  map[string][]string
@@ -29,15 +31,7 @@ func (r *request) Context() context.Context {
 }
 
 func (r *request) Method() string                    { return r.method }
-func (r *request) Path() string                      { return "/path" }
-func (r *request) EscapedPath() string               { return "/path" }
-func (r *request) RawQuery() string                  { return "" }
-func (r *request) Route() string                     { return "/route" }
-func (r *request) PathValue(string) string           { return "" }
-func (r *request) RemoteAddr() string                { return "192.0.2.1:1" }
 func (r *request) HeaderValues(name string) []string { return r.header[name] }
-func (r *request) Cookie(string) (string, bool)      { return "", false }
-func (r *request) Query(string) (string, bool)       { return "", false }
 func (r *request) Value(any) any                     { return nil }
 
 func (r *request) Body(max int) ([]byte, error) {

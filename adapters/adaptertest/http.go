@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log"
 	"net/http"
@@ -141,4 +142,25 @@ func (x Exchange) Hijack(raw string, end <-chan struct{}) error {
 		return err
 	}
 	return errors.Join(err, conn.Close())
+}
+
+// Get prints the response to GET /api as Show does.
+func Get(app http.Handler) {
+	rec := httptest.NewRecorder()
+	app.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/api", nil))
+	Show(rec.Result(), nil)
+}
+
+// Show prints the status and the body of a response, without problem details, for the examples.
+func Show(resp *http.Response, err error) {
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	body, _ := io.ReadAll(resp.Body)
+	_ = resp.Body.Close()
+	if resp.Header.Get("Content-Type") == "application/problem+json" {
+		body = nil
+	}
+	fmt.Println(resp.StatusCode, string(body))
 }

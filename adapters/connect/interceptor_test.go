@@ -219,13 +219,14 @@ func TestTheEndOfAClientsStream(t *testing.T) {
 
 // Receive tells why a client's stream was denied, and CloseRequest does not. So it is if the server denies a stream.
 func TestCloseRequestOfADeniedStream(t *testing.T) {
-	l := perMinute(0)
+	fault := errors.New("fault")
+	l := connectlimit.Interceptor(oneBy(func(dst []byte, _ core.Request) ([]byte, error) { return dst, fault }))
 	stream := clientOf(urlOf(t, echo{}), l).Both(context.Background())
 	if err := stream.CloseRequest(); err != nil {
 		t.Errorf("CloseRequest: %v", err)
 	}
 	var denied *connectlimit.DeniedError
-	if _, err := stream.Receive(); !errors.As(err, &denied) {
+	if _, err := stream.Receive(); !errors.As(err, &denied) || !errors.Is(err, fault) {
 		t.Errorf("Receive: %v", err)
 	}
 	if err := stream.CloseResponse(); err != nil {

@@ -3,24 +3,17 @@ package echolimit_test
 import (
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/floodgate-go/floodgate/adapters/adaptertest"
 	echolimit "github.com/floodgate-go/floodgate/adapters/echo"
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
-func get(app http.Handler) {
-	rec := httptest.NewRecorder()
-	app.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/api", nil))
-	if rec.Header().Get("Content-Type") == "application/problem+json" {
-		rec.Body.Reset()
-	}
-	fmt.Println(rec.Code, rec.Body)
-}
+var get = adaptertest.Get
 
 func ExamplePerIP() {
 	app := echo.New()

@@ -2,7 +2,6 @@ package fiber3limit_test
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -10,23 +9,14 @@ import (
 
 	"github.com/gofiber/fiber/v3"
 
+	"github.com/floodgate-go/floodgate/adapters/adaptertest"
 	fiber3limit "github.com/floodgate-go/floodgate/adapters/fiber3"
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
 func get(app *fiber.App) {
-	resp, err := app.Test(httptest.NewRequest(http.MethodGet, "/api", nil))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	body, _ := io.ReadAll(resp.Body)
-	_ = resp.Body.Close()
-	if resp.Header.Get("Content-Type") == "application/problem+json" {
-		body = nil
-	}
-	fmt.Println(resp.StatusCode, string(body))
+	adaptertest.Show(app.Test(httptest.NewRequest(http.MethodGet, "/api", nil)))
 }
 
 func ExamplePerIP() {

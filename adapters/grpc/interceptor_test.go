@@ -68,17 +68,13 @@ func TestPeersWithoutAnAddress(t *testing.T) {
 	}
 }
 
-// A program finds the error of its OnDenied in that of the call.
+// A program finds the error of its OnDenied in that of the call, and the error of the decision.
 func TestTheErrorOfOnDeniedIsFound(t *testing.T) {
-	own := errors.New("own")
-	unary := grpclimit.UnaryClientInterceptor(oneBy(keyfuncs.Static("")), grpclimit.OnDenied(func(context.Context, string, core.Decision) error { return own }))
-	sent := func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error { return nil }
-	call := func() error { return unary(t.Context(), "/a.B/C", nil, nil, nil, sent) }
-	if err := call(); err != nil {
-		t.Fatal(err)
-	}
-	if err := call(); !errors.Is(err, own) {
-		t.Errorf("%v is not the error of OnDenied", err)
+	own, fault := errors.New("own"), errors.New("fault")
+	l := oneBy(func(dst []byte, _ core.Request) ([]byte, error) { return dst, fault })
+	unary := grpclimit.UnaryClientInterceptor(l, grpclimit.OnDenied(func(context.Context, string, core.Decision) error { return own }))
+	if err := unary(t.Context(), "/a.B/C", nil, nil, nil, nil); !errors.Is(err, own) || !errors.Is(err, fault) {
+		t.Errorf("%v is not the error of OnDenied and of the decision", err)
 	}
 }
 

@@ -133,15 +133,15 @@ func (s *suite) grantsBlocked(t *testing.T) {
 	if err := Do(context.Background(), c.bound, core.OpBlock, &core.Batch{For: time.Minute, Items: []core.Item{c.item(0, "k", 1)}}); err != nil {
 		t.Fatal(err)
 	}
-	if r := c.grant(c.item(0, "k", 2)).Items[0].Results[0]; r.Remaining != 0 || r.MoreAfter < time.Minute {
+	if r := c.grant(c.item(0, "k", 5)).Items[0].Results[0]; r.Remaining != 0 || min(r.ResetAfter, r.MoreAfter) < time.Minute {
 		t.Errorf("blocked: %+v", r)
 	}
 	if c.take("k", 1).Allowed {
 		t.Error("the block has ended")
 	}
 	clock.Advance(time.Minute)
-	if got := c.remaining("k"); got != 2 {
-		t.Errorf("%d left after the block, want 2", got)
+	if got := c.remaining("k"); got != 5 {
+		t.Errorf("%d left after the block, want 5", got)
 	}
 }
 

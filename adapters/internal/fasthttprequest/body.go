@@ -49,9 +49,6 @@ func (r *Request) readStream() error {
 		limit = fasthttp.DefaultMaxRequestBodySize
 	}
 	length := req.Header.ContentLength() // negative: unknown
-	if length > limit {
-		return tooLong(limit)
-	}
 	stream := req.BodyStream()
 	begun, known := hasBegun(stream)
 	if begun {

@@ -24,7 +24,7 @@ func withLimit(c *fasthttp.RequestCtx, limit int) *Request {
 }
 
 // A stream may have as many bytes as the application allows, and must have as many as the
-// request says.
+// request says. Another call of Body returns the same.
 func TestTheLengthsOfStreams(t *testing.T) {
 	for _, row := range []struct {
 		text              string
@@ -42,10 +42,12 @@ func TestTheLengthsOfStreams(t *testing.T) {
 	} {
 		var c fasthttp.RequestCtx
 		c.Request.SetBodyStream(strings.NewReader(row.text), row.length)
-		body, err := withLimit(&c, row.limit).Body(100)
+		r := withLimit(&c, row.limit)
+		_, first := r.Body(100)
+		body, err := r.Body(100)
 		var bad *core.BadRequestError
-		if tooLong := errors.As(err, &bad); tooLong != row.tooLong || errors.Is(err, core.ErrBodyRead) != row.readThen {
-			t.Errorf("%+v: %v", row, err)
+		if tooLong := errors.As(err, &bad); tooLong != row.tooLong || errors.Is(err, core.ErrBodyRead) != row.readThen || !errors.Is(err, first) || c.Response.ConnectionClose() != (err != nil) {
+			t.Errorf("%+v: %v, then %v; the connection is closed: %t", row, first, err, c.Response.ConnectionClose())
 		} else if err == nil && string(body) != row.text {
 			t.Errorf("%+v: %q", row, body)
 		}

@@ -114,7 +114,7 @@ func denials(t *testing.T, a Adapter) {
 	t.Run("a handler denies", func(t *testing.T) {
 		var seen string
 		hooks := hooktest.Funcs{OnDisallowedFunc: func(r core.Request, d core.Decision) core.Denial {
-			seen = r.Path() + " " + r.Route()
+			seen = fmt.Sprint(r.Method(), r.Path(), r.Route())
 			return core.DefaultHooks{}.OnDisallowed(r, d)
 		}}
 		l := hooktest.Limiter(t, core.Config{Hooks: hooks, Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerMinute(1)}}}})
@@ -133,8 +133,9 @@ func denials(t *testing.T, a Adapter) {
 			if r := c.Do(within(t), kind, []string{""}); r.Code != codeResourceExhausted || r.RetryAfter <= 0 || len(r.Violations) != 1 || header(r, "retry-after") == "" {
 				t.Errorf("%s: %+v", kind, r)
 			}
-			if seen != kind.Route()+" "+kind.Route() {
-				t.Errorf("%s: the hook sees the path and the route %q", kind, seen)
+			method := map[bool]string{true: a.Method, false: "POST"}[kind == Once]
+			if seen != fmt.Sprint(method, kind.Route(), kind.Route()) {
+				t.Errorf("%s: the hook sees the method, the path and the route %q", kind, seen)
 			}
 		}
 	})

@@ -131,13 +131,25 @@ func messages(t *testing.T, a Adapter) {
 	})
 
 	t.Run("the key is in the message", func(t *testing.T) {
-		l := hooktest.ByKey(t, keyfuncs.Func(func(r core.Request) (string, error) {
+		message := func(r core.Request) string {
 			text, _ := a.Message(r)
-			return text, nil
-		}), 2)
+			return text
+		}
+		key := keyfuncs.Func(func(r core.Request) (string, error) { return message(r), nil })
+		settled, texts := make(chan string, 8), []string{"", "a", "b", "a", "b", "c"}
+		counts := func(r core.Request, _ core.Outcome) bool {
+			settled <- message(r)
+			return true
+		}
+		l := hooktest.Limiter(t, core.Config{Rules: []core.Rule{{Name: "r", Key: key, Limits: []core.Limit{core.PerMinute(2)}, Counts: counts}}})
 		c := a.Serve(t, App{Limits: []Limit{{Checker: l, PerMessage: true}}}).Dial(t, direct)
-		want(t, count(1, func(int) Reply { return c.Do(within(t), Up, []string{"", "a", "b", "a", "b", "c"}) }), 0, 1)
+		want(t, count(1, func(int) Reply { return c.Do(within(t), Up, texts) }), 0, 1)
 		want(t, count(1, func(int) Reply { return c.Do(within(t), Up, []string{"", "b"}) }), codeResourceExhausted, 1)
+		for _, text := range texts {
+			if got := <-settled; got != text {
+				t.Errorf("the outcome of %q is passed on as that of %q", text, got)
+			}
+		}
 	})
 
 	t.Run("outcomes of messages", func(t *testing.T) {

@@ -111,11 +111,6 @@ func waits(t *testing.T, dial func(*testing.T, *inflight.Limiter, Handler) Clien
 		t.Errorf("the call whose deadline ends in line gets %+v", r)
 	}
 	inLine(t, counter, 2)
-	ended, end := context.WithCancel(within(t))
-	end()
-	if r := c.Do(ended, kind, []string{"ended"}); r.Code != codeCanceled {
-		t.Errorf("the call whose context has ended before gets %+v", r)
-	}
 	close(running.leave)
 	if r := <-first; r.Code != 0 {
 		t.Errorf("the first call gets %+v", r)
@@ -131,6 +126,9 @@ func waits(t *testing.T, dial func(*testing.T, *inflight.Limiter, Handler) Clien
 		}
 	}
 	free(t, l, 0)
+	if r := c.Do(ctx, kind, []string{"ended"}); r.Code != codeCanceled {
+		t.Errorf("the call whose context has ended before gets %+v", r)
+	}
 	// The call that was given up is counted when its server has noticed.
 	for ctx := within(t); counter.Read().Waited < 3 && ctx.Err() == nil; {
 		runtime.Gosched()
