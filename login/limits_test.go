@@ -16,7 +16,7 @@ import (
 	"github.com/floodgate-go/floodgate/login"
 )
 
-// The figures in the package comment. The tests guess every four seconds, where guesses
+// The figures in the comment of Guard. The tests guess every four seconds, where guesses
 // every second would get no further; the test of 1000 accounts guesses every second.
 func TestADayOfGuessing(t *testing.T) {
 	const second = time.Second
