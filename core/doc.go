@@ -1,6 +1,5 @@
-// Package core decides whether a request, or anything else that can be counted,
-// is within its limits. It knows no web framework: the packages below adapters
-// wrap it for net/http and others.
+// Package core decides whether a request, or anything else that can be counted, is within its
+// limits. It knows no framework: the packages below adapters wrap it.
 //
 //	limiter, err := core.New(core.Config{
 //		Name: "api",
@@ -13,12 +12,11 @@
 // # The model
 //
 // A [Limit] is a quota of hits for a window of time, counted by an algorithm. A [Rule] is a key
-// function and the limits of each of its keys. A [Limiter] has rules, a store and hooks. For each
-// request it calls the key functions and charges all limits of all keys in one step, or none of
-// them. The result is a [Decision].
+// function and the limits of each key. A [Limiter] has rules, a store and hooks. For each request it
+// calls the key functions and charges all limits of all keys in one step, or none. The result is a
+// [Decision].
 //
-// Adapters call Check, Deny and Settle (see [Checker]). A program without
-// requests calls:
+// Adapters call Check, Deny and Settle of a [Checker]. A program without requests calls:
 //
 //	Take, Allow       charge hits, or deny them at once
 //	Wait              charge hits when it is their turn
@@ -27,8 +25,7 @@
 //	Block, Grant      deny a key for a time, or give it extra hits
 //	Reset, ResetAll   forget a key, or all keys
 //
-// The number of requests that run at a time is limited by package
-// github.com/floodgate-go/floodgate/inflight.
+// Package github.com/floodgate-go/floodgate/inflight limits how many requests run at a time.
 //
 // # The algorithms
 //
@@ -39,7 +36,6 @@
 //	                                       one clock   clocks that differ
 //	sliding_window    16 bytes             2 L         3 L
 //	fixed_window      16 bytes             2 L         3 L
-//	  with a Zone     16 bytes             2 L         3 L
 //	  with a Lockout  24 bytes             see Limit.WorstCase
 //	bucketed_window   W/Precision counts   L           2 L
 //	sliding_log       L times              L           2 L
@@ -53,11 +49,9 @@
 //
 // # Stores
 //
-// [Memory] counts in the process. Other stores are in packages below stores.
-// Your own [Store] must pass core/storetest. If a server can compare and swap,
-// package stores/swapstore makes a Store of it.
-//
-// If a store fails, the request is denied with the status 503: see [ReasonFailed].
+// [Memory] counts in the process. Other stores are in packages below stores. Your own [Store] must
+// pass core/storetest. If a server can compare and swap, package stores/swapstore makes a Store of
+// it. If a store fails, the answer is 503: see [ReasonFailed].
 package core
 
 // Read the files in this order: limit, config, request and hooks (what a program writes); limiter,

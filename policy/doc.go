@@ -4,23 +4,21 @@
 //	set, err := policy.Watch(ctx, "limits.yaml", policy.WithUser(currentUser), policy.WithTier(planOfUser))
 //	http.ListenAndServe(addr, httplimit.Middleware(set)(app))
 //
-// A [Set] is a core.Checker: the Middleware of every adapter takes it, and a single
-// one applies the file to a whole application. [Watch] reads the file again when it
-// changes. A file with a mistake is rejected, with the place of each mistake, and the
-// former file stays in force. If the limits never change without a build, write them
-// in Go: see package core.
+// A [Set] is a core.Checker: one Middleware of any adapter applies the file to a whole application.
+// [Watch] reads the file again when it changes. A file with a mistake is rejected, with the place of
+// each mistake, and the former file stays in force.
 //
 // # A file
 //
 // A file is YAML or JSON, without anchors and aliases. Unknown fields are errors.
 //
-//	name: api                       # of the counters in a store; the default is policies
-//	client-ip:                      # the default is the peer of the connection
+//	name: api                       # of the counters; default: policies
+//	client-ip:                      # default: the connection's peer
 //	  trusted-proxies: [10.0.0.0/8]
 //	  header: X-Forwarded-For
 //	store:                          # without it, every process counts for itself
 //	  redis: {address: redis:6379, password: {env: REDIS_PASSWORD}}
-//	  on-failure: local             # how to decide while the store does not answer
+//	  on-failure: local             # while the store does not answer
 //	policies:
 //	  - name: by-method
 //	    match: {paths: [/api/**]}
@@ -36,10 +34,10 @@
 //	  - name: planned
 //	    key: ip
 //	    limits: 10/s token_bucket burst=20
-//	    dry-run: true               # decide, count and report, deny nothing
+//	    dry-run: true               # denies nothing
 //
-// docs/file/policy-reference.md describes all fields. docs/file/policy-files.md explains paths, and
-// docs/file/expressions.md expressions. Limits are written as core.ParseLimits reads them.
+// The pages in docs/file describe all fields, paths and expressions. Limits are written as
+// core.ParseLimits reads them.
 //
 // # Promises
 //
@@ -52,8 +50,7 @@
 // Policies count in the store of the file, for all processes together, or with counting: local in
 // each process. A request of both is charged in the process first, and refunded there if the store
 // denies it. A file names Redis or memcached: the program gives any other store with WithStore.
-// Lists of denied addresses need no store: they deny while it is down.
+// Lists of denied addresses need no store.
 //
-// A counter keeps its count when the file changes, unless its name changes: the
-// names of the file, the policy and the tier.
+// When the file changes, a counter keeps its count if the names of file, policy and tier stay.
 package policy

@@ -57,6 +57,12 @@ const (
 // 503. To decide in the process instead, or to allow all requests, put package
 // github.com/floodgate-go/floodgate/stores/resilient around the store.
 //
+// Set ContextTimeoutEnabled: a decision that shares its command with no other then runs on its
+// caller's goroutine. This is faster, but a hook of the client that blocks delays it. Such a decision,
+// and one with keys of several slots, do not end earlier if their context is canceled. Set
+// DialerRetries to 1, as [NewClient] does: if nothing listens at the address, go-redis dials five
+// times by default, which takes longer than the Timeout.
+//
 // Open, which core.New calls, returns the errors of New's arguments, so that New can be
 // used in a composite literal. It also returns an error if another Store of this process counts
 // for a limiter of the same name at the same address, or with the same client of a cluster, a ring or

@@ -21,13 +21,12 @@
 // When the store answers again, it decides alone, without the hits that were allowed meanwhile. So
 // in one window a key gets at most its quota from the store and once more from all instances
 // together: 200 of a quota of 100, with Instances 4 and 4 instances. If 8 instances run, it is 300.
-// The windows of the store and of each instance may begin at different times: [core.Limit.WorstCase]
-// bounds each of them. A process that was restarted, or has evicted the key, has counted nothing.
+// The windows of the store and of the instances may differ: [core.Limit.WorstCase] bounds each. A
+// process that was restarted, or has evicted the key, has counted nothing.
 //
-// Without the store, Block, Grant, Reset and ResetAll act on this process only. Their
-// error wraps [core.ErrDegraded]: repeat them when the store answers. A refund goes
-// to the counters that were charged. If the store does not answer the refund of a
-// hit that it has allowed, the hit stays charged.
+// Without the store, Block, Grant, Reset and ResetAll act on this process only: their error wraps
+// [core.ErrDegraded]. A refund goes to the counters that were charged. If the store does not answer
+// the refund of a hit that it has allowed, the hit stays charged.
 //
 // # Circuits
 //
