@@ -87,7 +87,11 @@ func (s *clientConn) Send(m any) error {
 	if err := s.begun(); err != nil {
 		return err
 	}
-	return s.StreamingClientConn.Send(m)
+	err := s.StreamingClientConn.Send(m)
+	if errors.As(err, new(*DeniedError)) { // of a limiter behind: the stream has ended
+		s.end(err)
+	}
+	return err
 }
 
 // CloseRequest implements connect.StreamingClientConn.

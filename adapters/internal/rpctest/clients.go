@@ -14,17 +14,23 @@ import (
 )
 
 func clients(t *testing.T, a Adapter) {
-	t.Run("a denied call sends nothing", func(t *testing.T) {
+	t.Run("a denied call sends nothing, and the limiter before is told", func(t *testing.T) {
 		server := all(t, 100)
 		s := limited(t, a, server)
 		for _, kind := range Kinds {
 			before := used(t, server)
-			c := s.Dial(t, direct, hooktest.ByKey(t, keyfuncs.Header("x-key"), 2))
+			outer := hooktest.Watch(t)
+			c := s.Dial(t, direct, outer, hooktest.ByKey(t, keyfuncs.Header("x-key"), 2))
 			for _, key := range []string{"a", "b"} {
 				want(t, count(3, func(int) Reply { return c.Do(within(t), kind, []string{""}, "x-key", key) }), 0, 2, codeResourceExhausted, 1)
 			}
 			if r := c.Do(within(t), kind, []string{""}, "x-key", "a"); r.RetryAfter <= 0 || len(r.Violations) != 1 {
 				t.Errorf("%s: %+v", kind, r)
+			}
+			for i, status := range []int{200, 200, 429, 200, 200, 429, 429} {
+				if o := outer.Next(t); o.Status != status {
+					t.Errorf("%s: call %d has the outcome %+v, want status %d", kind, i, o, status)
+				}
 			}
 			if n := used(t, server) - before; n != 4 {
 				t.Errorf("%s: the server has got %d calls, want 4", kind, n)

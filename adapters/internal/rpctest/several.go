@@ -59,7 +59,6 @@ func several(t *testing.T, a Adapter) {
 			}
 		}
 	})
-
 }
 
 func costs(t *testing.T, a Adapter) {
