@@ -85,7 +85,7 @@ func (c *session) check(r Request, d *Decision, lines *lines) {
 	}
 }
 
-// maxWait returns how long every rule that denies the request lets it wait in Check.
+// maxWait returns the shortest MaxWait of the rules that deny the request.
 func (c *session) maxWait() time.Duration {
 	least := Never
 	for i := range c.batch.Items {
@@ -93,7 +93,7 @@ func (c *session) maxWait() time.Duration {
 			least = min(least, c.snap.rules[it.Rule].MaxWait)
 		}
 	}
-	return least
+	return least % Never // 0 if none denies
 }
 
 func (it *Item) denied() bool {

@@ -31,7 +31,8 @@ type Rule struct {
 	// stay when the quota changes. Quota is called as a [KeyFunc] is, for each limit; SkipRule and
 	// an invalid quota answer 503. nil: Limit.Quota.
 	Quota func(Request, Limit) (int64, error)
-	// MaxWait, if not 0, replaces Config.MaxWait for this rule.
+	// MaxWait, if not 0, replaces Config.MaxWait for this rule. If several rules deny a request, it
+	// waits for the shortest of their MaxWaits.
 	MaxWait time.Duration
 	// Headers, if not 0, replaces Config.Headers for this rule.
 	Headers Headers
@@ -83,14 +84,14 @@ type Config struct {
 	// Shutdown waits for waiting requests.
 	MaxWait time.Duration
 	// MaxWaiters is the most requests in this process that wait for one key of a rule: 1 to
-	// 1,000,000. At most 100 times as many wait for all keys together. More are denied at once. 0
+	// 100,000. At most 100 times as many wait for all keys together. More are denied at once. 0
 	// means 100.
 	MaxWaiters int
 }
 
 const (
 	defaultMaxWaiters = 100
-	mostWaiters       = 1_000_000
+	mostWaiters       = 100_000
 	mostLines         = 100 // MaxWaiters times this wait for all keys
 )
 

@@ -54,8 +54,8 @@ func TestNewNamesEverythingThatIsWrong(t *testing.T) {
 		{with(func(c *core.Config) { c.MaxWait = -1 }), []string{"MaxWait: -1ns: must be from 0 to 366 days"}},
 		{with(func(c *core.Config) { c.MaxWait = 2 }), []string{"MaxWait: 2ns", "2*time.Second"}},
 		{with(func(c *core.Config) { c.Rules[0].MaxWait = core.MaxWindow + 1 }), []string{`Rules[0] ("r").MaxWait`, "366 days"}},
-		{with(func(c *core.Config) { c.MaxWaiters = -1 }), []string{"MaxWaiters: -1: must be from 1 to 1000000"}},
-		{with(func(c *core.Config) { c.MaxWaiters = 1_000_001 }), []string{"MaxWaiters: 1000001"}},
+		{with(func(c *core.Config) { c.MaxWaiters = -1 }), []string{"MaxWaiters: -1: must be from 1 to 100000"}},
+		{with(func(c *core.Config) { c.MaxWaiters = 100_001 }), []string{"MaxWaiters: 100001"}},
 		{core.Config{Name: "a b", Headers: 128, Rules: []core.Rule{{Name: "r"}}}, []string{"Name", "Headers", "Limits"}},
 	} {
 		_, err := core.New(row.c)
@@ -70,7 +70,7 @@ func TestNewNamesEverythingThatIsWrong(t *testing.T) {
 		}
 	}
 	for _, wait := range []time.Duration{core.MinWindow, core.MaxWindow} {
-		for _, waiters := range []int{1, 1_000_000} {
+		for _, waiters := range []int{1, 100_000} {
 			if _, err := core.New(with(func(c *core.Config) { c.MaxWait, c.Rules[0].MaxWait, c.MaxWaiters = wait, wait, waiters })); err != nil {
 				t.Errorf("MaxWait %v, MaxWaiters %d: %v", wait, waiters, err)
 			}

@@ -32,7 +32,7 @@ type Decision struct {
 	// MoreAfter is the time until Remaining grows, 0 if it will not.
 	MoreAfter time.Duration
 	// RetryAfter is the time until the deciding limit allows the same request: 0 if it does not
-	// deny it, [Never] if it never will.
+	// deny it, [Never] if it never will. It is an estimate for a request that is denied in line.
 	RetryAfter time.Duration
 	// Waited is how long the request waited: see Config.MaxWait and [Limiter.Wait].
 	Waited time.Duration

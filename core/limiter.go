@@ -192,12 +192,13 @@ func (l *Limiter) Take(ctx context.Context, cost int64, hits ...Hit) (d Decision
 // Block of this limiter. A request with several keys stands in one line at a time. If two of its
 // keys always have a line, it may never be allowed.
 //
-// A request is denied at once if those before it need more windows than it has time. Others may be
-// denied when their time is over. The RetryAfter of both is a lower bound.
+// A request is denied at once if the hits before it, at one quota a window, need longer than it has.
+// Others may be denied when their time is over. The RetryAfter of the former is an estimate, that of
+// the latter 1 ms.
 //
 // The error wraps [ErrWaitTooLong] if the deadline of ctx is too early or the cost is more than a
-// quota, [ErrLineFull] if too many are waiting, and [context.Canceled] if ctx is canceled. In all
-// these cases, nothing is charged. Other errors are those of Take.
+// quota, [ErrLineFull] if too many are waiting, and [context.Canceled] if ctx is canceled in line.
+// Then nothing is charged. Other errors are those of Take, also if ctx ends while the store is asked.
 func (l *Limiter) Wait(ctx context.Context, cost int64, hits ...Hit) (d Decision, err error) {
 	s := l.current.Load()
 	if s.dryRun || len(hits) == 0 || cost <= 0 { // never denied

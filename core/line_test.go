@@ -2,6 +2,8 @@ package core_test
 
 import (
 	"context"
+	"fmt"
+	"math"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -243,6 +245,27 @@ func TestARequestInLineHasTheQuotaThatItBrings(t *testing.T) {
 		c.inOrder(t, 3)
 		if c.at(2) != time.Second {
 			t.Errorf("allowed at %v, want 1s", c.at(2))
+		}
+	})
+}
+
+// However much the requests in line cost, each stays behind those before it.
+func TestHugeCostsKeepTheirOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, c := newLimiter(t, patient(0, fixed(1, time.Second)), nil), newCrowd()
+		if err := l.Block(t.Context(), time.Second, waitedFor); err != nil {
+			t.Fatal(err)
+		}
+		for i, cost := range []int64{1, math.MaxInt64, math.MaxInt64, 2} {
+			c.come(i, func() (core.Decision, error) {
+				return l.Wait(t.Context(), cost, core.Hit{Rule: "r", Key: "k", Quotas: []int64{core.Unlimited}})
+			})
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		c.inOrder(t, 4)
+		if got := fmt.Sprint(c.allowed()); got != "[0 1 2 3]" {
+			t.Error(got)
 		}
 	})
 }

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// turn lets one request take when its lines allow it: at once if the lines of its keys are empty.
-// Otherwise, or if it is denied, it joins a line and takes as its head. Only the request's own
-// goroutine waits, and it holds no lock.
+// turn is one request's way to a take. If others are in the line of one of its keys, or if it is
+// denied, it joins that line, and takes when it is the head. Only the request's own goroutine waits,
+// and it holds no lock.
 type turn struct {
 	*session
 	lines  *lines
@@ -33,14 +33,15 @@ const leastWait = time.Millisecond
 // take asks the store as soon as it is the request's turn. If batch.Allowed is false after it, the
 // request was denied, and the results say why.
 func (t *turn) take() error {
-	t.batch.Allowed, t.since = false, time.Now()
+	t.batch.Allowed, t.batch.Degraded, t.since = false, false, time.Now()
 	defer t.leave()
-	if t.worker && t.ctx.Err() != nil {
-		t.deny(t.ended(), 0)
-		return nil
-	}
 	for {
-		item, wait := t.behind(), time.Duration(0)
+		if t.ctx.Err() != nil && (t.worker || t.me != nil) {
+			t.deny(t.ended(), 0)
+			return nil
+		}
+		frees := t.lines.frees.Load()
+		item, wait := t.behind(), time.Duration(0) // the store's RetryAfter; 0 if it is not asked
 		if item < 0 {
 			for i := range t.batch.Items {
 				t.batch.Items[i].Unknown = false
@@ -51,11 +52,11 @@ func (t *turn) take() error {
 			i, limit := t.deciding()
 			item, wait = i, cmp.Or(t.batch.Items[i].Results[limit].RetryAfter, leastWait)
 			if wait > t.left(t.maxWait()) {
-				t.why = ErrWaitTooLong
+				t.why = t.ended()
 				return nil
 			}
 		}
-		if !t.stand(item, wait) {
+		if !t.stand(item, wait, frees) {
 			return nil
 		}
 	}
@@ -81,7 +82,7 @@ func (t *turn) ended() error {
 	return ErrWaitTooLong
 }
 
-// left returns how much longer the request may wait. In Check it may wait for maxWait.
+// left returns how much longer the request may wait: in Check at most maxWait in all.
 func (t *turn) left(maxWait time.Duration) time.Duration {
 	left := Never - 1
 	if !t.worker {
@@ -93,8 +94,8 @@ func (t *turn) left(maxWait time.Duration) time.Duration {
 	return left
 }
 
-// behind returns an item in whose line others wait, -1 if there is none. A request that costs
-// more than a quota is behind nobody: the store denies it at once.
+// behind returns an item in whose line others wait, -1 if there is none. The request's own line does
+// not count. A request that costs more than a quota is behind nobody: the store denies it at once.
 func (t *turn) behind() (found int) {
 	found = -1
 	if t.lines.waiting.Load() == 0 {
@@ -117,9 +118,10 @@ func (t *turn) behind() (found int) {
 	return found
 }
 
-// stand waits in the line of an item's key until the request should take. wait is the RetryAfter of
-// the store's denial, 0 if it was not asked. If stand returns false, the request is denied.
-func (t *turn) stand(item int, wait time.Duration) bool {
+// stand waits in the line of an item's key until the request should take. It returns false if the
+// request is denied. wait is the store's RetryAfter, 0 if it was not asked, and frees is lines.frees
+// before that.
+func (t *turn) stand(item int, wait time.Duration, frees uint64) bool {
 	if t.me != nil && t.item == item {
 		return t.sleep(wait, false)
 	}
@@ -135,34 +137,34 @@ func (t *turn) stand(item int, wait time.Duration) bool {
 	t.snap.queued(t.ctx, it.Rule, 1)
 	left := t.left(t.snap.rules[it.Rule].MaxWait)
 	switch {
-	case ahead == 0: // it takes once more: hits may have come back before it stood here
-		return true
-	case t.minWait(ahead) > left:
+	case ahead > 0 && t.estimate(ahead) > left:
 		return t.deny(ErrWaitTooLong, ahead)
+	case ahead > 0:
+		return t.sleep(left, true)
+	case wait == 0 || frees != t.lines.frees.Load(): // hits came back before it stood here
+		return true
 	}
-	return t.sleep(left, true)
+	return t.sleep(wait, false)
 }
 
-// sleep waits until wait has passed, or the waiter is woken. It returns false if the request is
-// denied: its context has ended, or last is true and wait has passed.
-func (t *turn) sleep(wait time.Duration, last bool) bool {
+// sleep waits until wait has passed, the waiter is woken, or the context ends. A request with others
+// before it that is not woken is denied, and sleep returns false.
+func (t *turn) sleep(wait time.Duration, others bool) bool {
 	t.slept = true
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
 	case <-t.me.woken:
-		last = false
+		others = false
 	case <-timer.C:
 	case <-t.ctx.Done():
 	}
-	if last || t.ctx.Err() != nil {
-		return t.deny(t.ended(), 0)
-	}
-	return true
+	return !others || t.deny(t.ended(), 0)
 }
 
-// minWait returns a lower bound on the wait until so many hits are allowed behind the line's head.
-func (t *turn) minWait(hits int64) (wait time.Duration) {
+// estimate returns how long it takes until so many hits are allowed behind the line's head, if each
+// window allows a quota.
+func (t *turn) estimate(hits int64) (wait time.Duration) {
 	it := &t.batch.Items[t.item]
 	for j, l := range t.snap.rules[it.Rule].Limits {
 		if it.Quotas != nil {
@@ -178,10 +180,10 @@ func (t *turn) minWait(hits int64) (wait time.Duration) {
 }
 
 // deny writes into the results, without asking the store, that the request is denied, and returns
-// false. ahead are the hits between the line's head and the request's end.
+// false. ahead is as in lines.join.
 func (t *turn) deny(why error, ahead int64) bool {
 	t.why = why
-	wait := t.minWait(ahead)
+	wait := t.estimate(ahead)
 	for i := range t.batch.Items {
 		it := &t.batch.Items[i]
 		it.Unknown, it.At = i != t.item, time.Now().UnixMicro()
@@ -204,7 +206,8 @@ func (t *turn) leave() {
 // lines are the requests of a limiter that wait, in one line for each key of a rule. Only the
 // head of a line takes.
 type lines struct {
-	waiting atomic.Int64 // requests in all lines; changes under mu
+	waiting atomic.Int64  // requests in all lines; changes under mu
+	frees   atomic.Uint64 // grows when hits come back: an earlier denial may be out of date
 
 	mu sync.Mutex // held for a few assignments: never while a store, a context or a hook is called
 	of map[lineKey]*line
@@ -241,12 +244,12 @@ func (q *lines) join(s *snapshot, it *Item) (w *waiter, ahead int64) {
 	if l == nil {
 		l = &line{lineKey: lineKey{s.rules[it.Rule].Name, string(it.Key)}}
 	} else {
-		ahead = l.hits - l.waiters[0].cost + it.Cost
+		ahead = l.hits - l.waiters[0].cost + min(it.Cost, MaxQuota)
 	}
 	if q.waiting.Load() >= mostLines*int64(s.maxWaiters) || len(l.waiters) >= s.maxWaiters {
 		return nil, ahead
 	}
-	w = &waiter{line: l, cost: it.Cost, woken: make(chan struct{}, 1)}
+	w = &waiter{line: l, cost: min(it.Cost, MaxQuota), woken: make(chan struct{}, 1)}
 	l.waiters = append(l.waiters, w)
 	l.hits += w.cost
 	q.of[l.lineKey] = l
@@ -259,15 +262,16 @@ func (q *lines) leave(w *waiter) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	l := w.line
-	i := slices.Index(l.waiters, w)
-	l.waiters = slices.Delete(l.waiters, i, i+1)
 	l.hits -= w.cost
 	q.waiting.Add(-1)
-	switch {
-	case len(l.waiters) == 0:
+	switch i := slices.Index(l.waiters, w); {
+	case len(l.waiters) == 1:
 		delete(q.of, l.lineKey)
 	case i == 0:
+		l.waiters = l.waiters[1:]
 		l.wake()
+	default:
+		l.waiters = slices.Delete(l.waiters, i, i+1)
 	}
 }
 
@@ -280,8 +284,9 @@ func (l *line) wake() {
 }
 
 // freed is called after the keys of these items have got hits back, or were blocked: the head of
-// each key's line asks the store at once. No items are all keys.
+// each key's line asks the store at once. Without items, every head does.
 func (q *lines) freed(s *snapshot, items []Item) {
+	q.frees.Add(1)
 	if q.waiting.Load() == 0 {
 		return
 	}

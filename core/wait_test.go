@@ -165,9 +165,19 @@ func TestRequestsWaitInOrderAndAreAllowedAtTheirInstants(t *testing.T) {
 // Workers that come again as soon as they are allowed ask the store at most about twice as often
 // as they are allowed.
 func TestAHerdOfWorkersTakesAsOftenAsItIsAllowed(t *testing.T) {
+	hits := []core.Hit{waitedFor, {Rule: "second", Key: "k"}}
+	for _, hits := range [][]core.Hit{hits[:1], hits} {
+		herd(t, hits...)
+	}
+}
+
+func herd(t *testing.T, hits ...core.Hit) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := newAsked()
+		s.before = func(*core.Batch) { time.Sleep(200 * time.Microsecond) }
 		config := patient(0, core.PerSecond(10))
+		config.Rules = append(config.Rules, core.Rule{Name: "second", Limits: []core.Limit{fixed(30, 3*time.Second)}})
 		config.Store = s
 		l := newLimiter(t, config, nil)
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -177,7 +187,7 @@ func TestAHerdOfWorkersTakesAsOftenAsItIsAllowed(t *testing.T) {
 		for range 8 {
 			workers.Go(func() {
 				for {
-					if _, err := l.Wait(ctx, 1, waitedFor); err != nil {
+					if _, err := l.Wait(ctx, 1, hits...); err != nil {
 						return
 					}
 					allowed.Add(1)
@@ -186,7 +196,7 @@ func TestAHerdOfWorkersTakesAsOftenAsItIsAllowed(t *testing.T) {
 		}
 		workers.Wait()
 		if n, takes := allowed.Load(), s.takes.Load(); n < 190 || float64(takes) > 2.1*float64(n) {
-			t.Errorf("%d allowed, %d takes", n, takes)
+			t.Errorf("%d keys: %d allowed, %d takes", len(hits), n, takes)
 		}
 	})
 }
@@ -318,6 +328,7 @@ func TestTheWaitBehindOthersIsReckoned(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newAsked()
+				s.after = func(_ context.Context, b *core.Batch) { b.Degraded = true }
 				config := patient(0, row.limits...)
 				config.Store = s
 				l, c := newLimiter(t, config, nil), newCrowd()
@@ -327,11 +338,12 @@ func TestTheWaitBehindOthersIsReckoned(t *testing.T) {
 				for i, cost := range row.ahead {
 					c.come(i, func() (core.Decision, error) { return l.Wait(t.Context(), cost, waitedFor) })
 				}
+				l.Allow(t.Context(), waitedFor) // its working memory is used again
 				takes := s.takes.Load()
 				short, end := context.WithTimeout(t.Context(), 10*time.Millisecond)
 				defer end()
 				d, err := l.Wait(short, row.cost, waitedFor)
-				if !errors.Is(err, core.ErrWaitTooLong) || d.RetryAfter != row.want || d.Waited != 0 || d.Remaining != 0 || s.takes.Load() != takes {
+				if !errors.Is(err, core.ErrWaitTooLong) || d.RetryAfter != row.want || d.Degraded || d.Waited != 0 || d.Remaining != 0 || s.takes.Load() != takes {
 					t.Errorf("%v, %v: a wait of %v after %v and %d takes, want %v at once", d, err, d.RetryAfter, d.Waited, s.takes.Load()-takes, row.want)
 				}
 				time.Sleep(time.Minute)
@@ -425,6 +437,35 @@ func TestARequestThatGoesAwayIsChargedNothing(t *testing.T) {
 	})
 }
 
+// A request that goes away while the store denies it is charged nothing, also if a hit comes back.
+func TestARequestThatGoesAwayWhileTheStoreDeniesIt(t *testing.T) {
+	for _, window := range []time.Duration{time.Second, time.Hour} { // the wait is short, or too long
+		s := newAsked()
+		config := patient(time.Minute, fixed(1, window))
+		config.Store = s
+		l := newLimiter(t, config, nil)
+		for _, ask := range []func(context.Context) (core.Decision, error){
+			func(ctx context.Context) (core.Decision, error) { return l.Check(&request{ctx: ctx}), nil },
+			func(ctx context.Context) (core.Decision, error) { return l.Wait(ctx, 1, waitedFor) },
+		} {
+			reset(t, l, waitedFor)
+			l.Allow(t.Context(), waitedFor)
+			ctx, cancel := context.WithCancel(t.Context())
+			s.after = func(context.Context, *core.Batch) {
+				s.after = nil
+				cancel()
+				reset(t, l, waitedFor)
+			}
+			if d, _ := ask(ctx); d.Allowed || d.Reason != core.ReasonCanceled {
+				t.Errorf("%v: %v", window, d)
+			}
+			if d, _ := l.Peek(t.Context(), 1, waitedFor); !d.Allowed {
+				t.Errorf("%v: charged: %v", window, d)
+			}
+		}
+	}
+}
+
 // The hits of a request that has left its line make nobody wait.
 func TestARequestThatLeavesTheLineShortensIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -492,8 +533,8 @@ func TestAStoreThatNamesNoWaitIsAskedAgain(t *testing.T) {
 			c.come(i, func() (core.Decision, error) { return l.Check(&request{}), nil })
 		}
 		time.Sleep(time.Second)
-		if d, _ := c.of(1); !d.Allowed || d.at != 10*time.Millisecond || store.takes.Load() != 13 {
-			t.Errorf("%v at %v after %d takes, want 13", d.Decision, d.at, store.takes.Load())
+		if d, _ := c.of(1); !d.Allowed || d.at != 10*time.Millisecond || store.takes.Load() != 12 {
+			t.Errorf("%v at %v after %d takes, want 12", d.Decision, d.at, store.takes.Load())
 		}
 	})
 }

@@ -122,7 +122,7 @@ func (c *Config) check() error {
 }
 
 // core returns the configuration of the limiter that decides. Counts makes adapters call Settle.
-// A refund releases the slot. Window is the shortest, so that a place in line denies no request.
+// A refund releases the slot. Window is the shortest, so that a place in line denies few requests.
 func (c *Config) core() core.Config {
 	if c.Hooks != nil {
 		c.Hooks = hooks{c.Hooks}
@@ -143,7 +143,8 @@ type hooks struct{ core.Hooks }
 func (hooks) Cost(core.Request) (int64, error) { return 1, nil }
 
 // Reconfigure replaces all of the configuration but Name, Store and Lease, which stay whatever c
-// has. Slots that are held stay held. After an error nothing has changed.
+// has. Slots that are held stay held, and requests that wait keep the old Max. After an error
+// nothing has changed.
 func (l *Limiter) Reconfigure(c Config) error {
 	c.Name, c.Store, c.Lease = l.limiter.Name(), l.slots.store, l.slots.lease
 	if err := c.check(); err != nil {

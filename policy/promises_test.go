@@ -385,6 +385,7 @@ func TestRequestsWaitAsThePoliciesSay(t *testing.T) {
 		"a dry run":                      {"policies: [{name: a, limits: " + two + ", wait: 9s, dry-run: true}]", [3]time.Duration{}},
 		"beside a dry run":               {"policies: [{name: a, limits: " + two + ", wait: 2s}, {name: b, limits: 1/h, wait: 9s, dry-run: true}]", [3]time.Duration{0, 2 * time.Second, tooLate}},
 		"one that denies and waits less": {"policies: [{name: a, limits: " + two + ", wait: 9s}, {name: b, limits: " + two + ", wait: 1s}]", [3]time.Duration{0, -1, -1}},
+		"the first one waits less":       {"policies: [{name: a, limits: " + two + ", wait: 1s}, {name: b, limits: " + two + ", wait: 9s}]", [3]time.Duration{0, -1, -1}},
 		"one that denies and waits not":  {"policies: [{name: a, limits: " + two + ", wait: 9s}, {name: b, limits: " + two + "}]", [3]time.Duration{0, -1, -1}},
 		"one that allows and waits not":  {"policies: [{name: a, limits: " + two + ", wait: 9s}, {name: b, limits: 9/s}]", [3]time.Duration{0, 2 * time.Second, 4 * time.Second}},
 		"a second one that denies":       {"policies: [{name: a, limits: " + two + ", wait: 9s}, {name: b, limits: " + two + ", wait: 9s}]", [3]time.Duration{0, 2 * time.Second, 4 * time.Second}},

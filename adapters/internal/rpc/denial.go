@@ -44,8 +44,8 @@ func NewDenial(d *core.Decision, denial core.Denial) Denial {
 	r := Denial{Code: codeOf(d.Reason, denial.Status), Fields: d.AppendHeaders(nil)}
 	r.Message = message(denial.Body, r.Code)
 	r.Fields = append(r.Fields, allowedIn(denial.Header)...)
-	if code, message := GivenUp(d.Err); code != OK && (d.Reason == core.ReasonOverLimit || d.Reason == core.ReasonCanceled) {
-		r.Code, r.Message = code, message // the call was waiting for its turn
+	if d.Reason == core.ReasonCanceled {
+		r.Code, r.Message = GivenUp(context.Canceled)
 	}
 	if r.Code != ResourceExhausted || d.Reason != core.ReasonOverLimit {
 		return r

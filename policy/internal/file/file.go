@@ -98,7 +98,7 @@ func (r *reader) local(v value) (Local, bool) {
 	l := r.spec.Local
 	_, ok := r.fields(v, "a mapping with max-keys",
 		field{"max-keys", into(&l.MaxKeys, whole(r, 1, 1<<31-1))},
-		field{"max-waiting-of-key", into(&l.MaxWaitingOfKey, whole(r, 1, 1_000_000))},
+		field{"max-waiting-of-key", into(&l.MaxWaitingOfKey, whole(r, 1, 100_000))},
 	)
 	return l, ok
 }
