@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -205,20 +206,24 @@ func TestAProxyBeforeAClusterIsNoticed(t *testing.T) {
 	}
 }
 
-// A take that fails when others have been taken already gives these back. Its error says that nothing
-// was charged if it fails for the first key, or while the others are looked at.
+// A take that fails when others have been taken already gives these back, also if its time is up. Its
+// error says that nothing was charged if it fails for the first key, or while the others are looked at.
 func TestATakeThatFailsHalfwayIsGivenBack(t *testing.T) {
 	t.Parallel()
 	cluster, client := newCluster(t)
 	for failing, verb := range []string{"take", "take", "take", "peek"} {
 		t.Run(fmt.Sprint(failing), func(t *testing.T) {
 			keys := keysOn(cluster, bindName(t))
+			timeout, fail, want := patience, refuse, errRefused
+			if failing == 2 {
+				timeout, fail, want = time.Second, func() error { <-t.Context().Done(); return errRefused }, context.DeadlineExceeded
+			}
 			own := newClusterClient(t, cluster)
-			own.AddHook(before(verb, stored(t, keys[min(failing, 2)]), refuse))
-			err := storetest.Do(t.Context(), bind(t, own, hourly, redisstore.Timeout(patience)), core.OpTake, several(keys))
+			own.AddHook(before(verb, stored(t, keys[min(failing, 2)]), fail))
+			err := storetest.Do(t.Context(), bind(t, own, hourly, redisstore.Timeout(timeout)), core.OpTake, several(keys))
 			var e *redisstore.Error
-			if !errors.Is(err, errRefused) || !errors.As(err, &e) || e.Unknown || errors.Is(err, core.ErrNotCharged) != (failing == 0 || verb == "peek") {
-				t.Errorf("error %v, want that of the hook; nothing was charged: %t", err, failing == 0 || verb == "peek")
+			if !errors.Is(err, want) || !errors.As(err, &e) || e.Unknown || errors.Is(err, core.ErrNotCharged) != (failing == 0 || verb == "peek") {
+				t.Errorf("error %v, want %v; nothing was charged: %t", err, want, failing == 0 || verb == "peek")
 			}
 			b := bind(t, client, hourly, redisstore.Timeout(patience))
 			for _, k := range keys {

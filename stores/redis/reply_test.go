@@ -194,15 +194,15 @@ func TestWhichRepliesProveThatNothingWasCharged(t *testing.T) {
 	}
 }
 
-// Lines of one kind are logged once a minute, with how many reports were left out since.
+// Lines of each kind are logged once a minute, with how many reports were left out since.
 func TestReportsOfAMinuteAreOneLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		s := New(nowhere(t), Log(slog.New(slog.NewTextHandler(&out, nil))))
 		for _, want := range []string{"more=0", "more=3", "more=0"} {
 			out.Reset()
-			s.report(reply{unreadable: true}, items(t, s, "k"))
-			if got := out.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, want) {
+			s.report(reply{unreadable: true, ahead: true}, items(t, s, "k"))
+			if got := out.String(); strings.Count(got, "\n") != 2 || strings.Count(got, want) != 2 {
 				t.Errorf("logged %q, want %s", got, want)
 			}
 			left := 0
@@ -211,7 +211,7 @@ func TestReportsOfAMinuteAreOneLine(t *testing.T) {
 			}
 			for range left {
 				out.Reset()
-				if s.report(reply{unreadable: true}, items(t, s, "k")); out.Len() > 0 {
+				if s.report(reply{unreadable: true, ahead: true}, items(t, s, "k")); out.Len() > 0 {
 					t.Errorf("logged again: %s", &out)
 				}
 			}

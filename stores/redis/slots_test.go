@@ -91,8 +91,9 @@ func TestSlotsEndWithTheirLease(t *testing.T) {
 		t.Errorf("it is free after %v", took)
 	}
 	late := inflight.Slot{Key: "k", ID: 1}
-	if err := s.RenewSlots(t.Context(), "l", []inflight.Slot{late}, time.Minute); err != nil {
-		t.Error(err)
+	err := s.RenewSlots(t.Context(), "l", []inflight.Slot{late}, time.Hour)
+	if kept := client.PTTL(t.Context(), client.RandomKey(t.Context()).Val()).Val(); err != nil || kept < 59*time.Minute {
+		t.Errorf("error %v, and the key of a slot with a lease of an hour lasts %v", err, kept)
 	}
 	if _, ok, err := s.AcquireSlot(t.Context(), "l", inflight.Slot{Key: "k", ID: 4}, 3, time.Minute); ok || err != nil {
 		t.Errorf("a fourth slot of three: %t, %v", ok, err)

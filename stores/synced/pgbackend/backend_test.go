@@ -43,6 +43,22 @@ func newBackend(t *testing.T) (*pgbackend.Backend, *pgxpool.Pool) {
 	return b, pool
 }
 
+var (
+	at        = time.Now().Truncate(time.Minute)
+	threeHits = synced.Batch{Namespace: "ns", Node: "n", Sequence: 1, At: at, Diffs: []synced.Diff{{Key: "k", Window: time.Minute, Start: at, Diff: 3}}}
+)
+
+// works pushes three hits, if it has not done so before, and reads them.
+func works(t *testing.T, b *pgbackend.Backend) {
+	t.Helper()
+	if totals, err := b.PushDiffs(t.Context(), threeHits); err != nil || totals[0] != 3 {
+		t.Errorf("%v, %v", totals, err)
+	}
+	if n, err := b.Window(t.Context(), "ns", "k", at, time.Minute); err != nil || n != 3 {
+		t.Errorf("%d, %v", n, err)
+	}
+}
+
 func TestBackend(t *testing.T) {
 	t.Parallel()
 	_, pool := newBackend(t)
@@ -57,26 +73,25 @@ func TestTheTablesAreCreatedOnce(t *testing.T) {
 	if _, err := b.Window(t.Context(), "ns", "k", time.UnixMicro(0), time.Second); err == nil || !strings.Contains(err.Error(), "floodgate_counters") {
 		t.Errorf("without tables: %v", err)
 	}
-	var wg sync.WaitGroup
-	for range 8 {
-		wg.Go(func() {
-			if err := pgbackend.New(pool).CreateTables(t.Context()); err != nil {
-				t.Error(err)
-			}
-		})
+	for range 5 { // in the first round, connections are made one after another
+		if _, err := pool.Exec(t.Context(), `DROP TABLE IF EXISTS floodgate_counters, floodgate_nodes`); err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		for range 8 {
+			wg.Go(func() {
+				if err := pgbackend.New(pool).CreateTables(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
 	}
-	wg.Wait()
-	at := time.Now().Truncate(time.Minute)
-	push := synced.Batch{Namespace: "ns", Node: "n", Sequence: 1, At: at, Diffs: []synced.Diff{{Key: "k", Window: time.Minute, Start: at, Diff: 3}}}
-	if _, err := b.PushDiffs(t.Context(), push); err != nil {
-		t.Fatal(err)
-	}
+	works(t, b)
 	if err := b.CreateTables(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if n, err := b.Window(t.Context(), "ns", "k", at, time.Minute); err != nil || n != 3 {
-		t.Errorf("%d, %v", n, err)
-	}
+	works(t, b)
 }
 
 // Tables that a migration has made are used as they are: the user needs no permission to
@@ -97,17 +112,7 @@ func TestTablesThatAMigrationHasMade(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	b := pgbackend.New(newPool(t, strings.Replace(server.URL, "postgres@", "app@", 1)))
-	at := time.Now().Truncate(time.Minute)
-	push := synced.Batch{Namespace: "ns", Node: "n", Sequence: 1, At: at, Diffs: []synced.Diff{{Key: "k", Window: time.Minute, Start: at, Diff: 3}}}
-	if totals, err := b.PushDiffs(ctx, push); err != nil || totals[0] != 3 {
-		t.Errorf("%v, %v", totals, err)
-	}
-	if n, err := b.Window(ctx, "ns", "k", at, time.Minute); err != nil || n != 3 {
-		t.Errorf("%d, %v", n, err)
-	}
+	works(t, pgbackend.New(newPool(t, strings.Replace(server.URL, "postgres@", "app@", 1))))
 }
 
 // No statement is left prepared on a connection: a pooler such as pgbouncer gives the next
@@ -122,14 +127,8 @@ func TestNoStatementIsPrepared(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	b, at := pgbackend.New(pool), time.Now().Truncate(time.Minute)
-	push := synced.Batch{Namespace: "ns", Node: "n", Sequence: 1, At: at, Diffs: []synced.Diff{{Key: "k", Window: time.Minute, Start: at, Diff: 3}}}
-	if _, err := b.PushDiffs(t.Context(), push); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := b.Window(t.Context(), "ns", "k", at, time.Minute); err != nil {
-		t.Fatal(err)
-	}
+	b := pgbackend.New(pool)
+	works(t, b)
 	for _, err := range b.Counters(t.Context(), "ns", []time.Duration{time.Minute}, at) {
 		if err != nil {
 			t.Fatal(err)
@@ -149,21 +148,9 @@ func TestTheServerComesLater(t *testing.T) {
 		t.Fatal(err)
 	}
 	proxy := faultproxy.Start(t, server.Addr)
-	config, err := pgxpool.ParseConfig(strings.Replace(server.URL, server.Addr, proxy.Addr, 1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	config.ConnConfig.ConnectTimeout = time.Second
-	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pool.Close)
-	b := pgbackend.New(pool)
-	at := time.Now().Truncate(time.Minute)
-	batch := synced.Batch{Namespace: "ns", Node: "n", Sequence: 1, At: at, Diffs: []synced.Diff{{Key: "k", Window: time.Minute, Start: at, Diff: 3}}}
+	b := pgbackend.New(newPool(t, strings.Replace(server.URL, server.Addr, proxy.Addr, 1)+"&connect_timeout=1"))
 	proxy.Fail(faultproxy.Cut, 1000)
-	if _, err := b.PushDiffs(t.Context(), batch); err == nil {
+	if _, err := b.PushDiffs(t.Context(), threeHits); err == nil {
 		t.Error("no error while the server does not answer")
 	}
 	if _, err := b.Window(t.Context(), "ns", "k", at, time.Minute); err == nil {
@@ -177,9 +164,7 @@ func TestTheServerComesLater(t *testing.T) {
 		t.Error("Counters: no error while the server does not answer")
 	}
 	proxy.Fail(faultproxy.None, 0)
-	if totals, err := b.PushDiffs(t.Context(), batch); err != nil || totals[0] != 3 {
-		t.Errorf("%v, %v", totals, err)
-	}
+	works(t, b)
 }
 
 // Expired rows are looked for every ten seconds by the batches' time, and deleted a thousand at a
