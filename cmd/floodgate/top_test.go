@@ -58,10 +58,7 @@ func TestTopListsWhatIsUsed(t *testing.T) {
 	api := serviceOf(t, server, path)
 	take(t, api, 3, "ann")
 	processtest.WaitFor(t, "the millisecond to be over on the server", func() bool {
-		d, err := api.Peek(t.Context(), 0, core.Hit{Rule: "api", Key: "ann"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := core.Must(api.Peek(t.Context(), 0, core.Hit{Rule: "api", Key: "ann"}))
 		used := 0
 		for s := range d.Limits() {
 			used += int(s.Limit.Quota - s.Remaining)
