@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -50,30 +51,25 @@ func TestTopListsACounterOnce(t *testing.T) {
 }
 
 // A limit that no hit can use any more, such as one whose quota has become 0, and a
-// limit of which nothing is used are not listed.
+// limit of which nothing is used are not listed. Each used limit of a key is.
 func TestTopListsWhatIsUsed(t *testing.T) {
 	server := redistest.Start(t)
-	path := file(t, "limits.yaml", "policies: [{name: api, key: ip, limits: [10/h, 9/1ms]}]")
+	path := file(t, "limits.yaml", "policies: [{name: api, key: ip, limits: [10/h, 20/d, 9/1ms]}]")
 	api := serviceOf(t, server, path)
 	take(t, api, 3, "ann")
 	processtest.WaitFor(t, "the millisecond to be over on the server", func() bool {
-		d, err := api.Peek(t.Context(), 0, core.Hit{Rule: "api", Key: "ann"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := core.Must(api.Peek(t.Context(), 0, core.Hit{Rule: "api", Key: "ann"}))
 		used := 0
 		for s := range d.Limits() {
 			used += int(s.Limit.Quota - s.Remaining)
 		}
-		return used == 3
+		return used == 3+3
 	})
-	for text, want := range map[string]string{
-		"policies: [{name: api, key: ip, limits: [10/h, 9/1ms]}]": "10 per 1h",
-		"policies: [{name: api, key: ip, limits: [0/h, 9/1ms]}]":  "",
-	} {
-		out, _ := expect(t, exitFine, "", "top", file(t, "limits.yaml", text), "--store", "redis://"+server.Addr, "--top", "1")
-		lines := strings.Split(strings.TrimSpace(out), "\n")
-		if lines[0] != "1 counter" || len(lines) != 2 && want == "" || want != "" && (len(lines) != 3 || !strings.Contains(lines[2], want)) || strings.Contains(out, "NaN") {
+	for text, want := range map[string]string{"10/h, 20/d, 9/1ms": "10 per 1h 20 per 1d", "0/h, 9/1ms": ""} {
+		path := file(t, "limits.yaml", "policies: [{name: api, key: ip, limits: ["+text+"]}]")
+		out, _ := expect(t, exitFine, "", "top", path, "--store", "redis://"+server.Addr, "--top", "2")
+		listed := regexp.MustCompile(`\d+ per \w+`).FindAllString(out, -1)
+		if !strings.HasPrefix(out, "1 counter\n") || strings.Join(listed, " ") != want || strings.Contains(out, "NaN") {
 			t.Errorf("%s:\n%s", text, out)
 		}
 	}

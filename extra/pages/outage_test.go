@@ -61,8 +61,7 @@ func TestAnInstanceDies(t *testing.T) {
 
 	ctx := browser(t)
 	do(t, ctx, chromedp.Navigate(url))
-	until(t, ctx, link+` === "live" && document.getElementById("instance").textContent === "other"`)
-	until(t, ctx, `[...document.querySelectorAll("td.key")].some(e => e.textContent === "carol")`)
+	until(t, ctx, link+` === "live" && document.getElementById("instance").textContent === "other" && [...document.querySelectorAll("td.key")].some(e => e.textContent === "carol")`)
 	other.Signal(syscall.SIGSTOP)
 	until(t, ctx, link+`.startsWith("not live: nothing heard from this process for ")`)
 	other.Signal(syscall.SIGCONT)
@@ -108,8 +107,8 @@ func TestTheStoreDies(t *testing.T) {
 	until(t, ctx, link+` === "live" && document.querySelectorAll("td.key").length > 3`)
 	server.Stop()
 	until(t, ctx, `[...document.querySelectorAll(".titled .bad")].some(e => / failed/.test(e.textContent) && /requests could not be decided on/.test(e.textContent))`)
-	lookAt(t, ctx, "bob")
-	until(t, ctx, `document.getElementById("card-said").textContent === "the store failed: the log has the error"`)
+	lookAt(t, ctx, reversed+"2") // nobody's: no denial of it is cached
+	until(t, ctx, fmt.Sprintf(`document.getElementById("card-title").textContent === %q && document.getElementById("card-said").textContent === "the store failed: the log has the error"`, reversedShown+"2"))
 	if rows := found(t, ctx, chromedp.Evaluate[int](`document.querySelectorAll("#card-limits tr").length`)); rows != 0 {
 		t.Errorf("the page shows %d limits that it cannot know", rows)
 	}
