@@ -118,9 +118,8 @@ func (t *turn) behind() (found int) {
 	return found
 }
 
-// stand waits in the line of an item's key until the request should take. It returns false if the
-// request is denied. wait is the store's RetryAfter, 0 if it was not asked, and frees is lines.frees
-// before that.
+// stand waits in the line of an item's key until the request should take, or returns false if it is
+// denied. wait is the store's RetryAfter, 0 if it was not asked. frees is lines.frees before that.
 func (t *turn) stand(item int, wait time.Duration, frees uint64) bool {
 	if t.me != nil && t.item == item {
 		return t.sleep(wait, false)
@@ -162,8 +161,7 @@ func (t *turn) sleep(wait time.Duration, others bool) bool {
 	return !others || t.deny(t.ended(), 0)
 }
 
-// estimate returns how long it takes until so many hits are allowed behind the line's head, if each
-// window allows a quota.
+// estimate returns how long so many hits behind the line's head take, at a quota a window.
 func (t *turn) estimate(hits int64) (wait time.Duration) {
 	it := &t.batch.Items[t.item]
 	for j, l := range t.snap.rules[it.Rule].Limits {
@@ -179,8 +177,7 @@ func (t *turn) estimate(hits int64) (wait time.Duration) {
 	return max(wait, leastWait)
 }
 
-// deny writes into the results, without asking the store, that the request is denied, and returns
-// false. ahead is as in lines.join.
+// deny writes into the results, without asking the store, that the request is denied: false.
 func (t *turn) deny(why error, ahead int64) bool {
 	t.why = why
 	wait := t.estimate(ahead)
@@ -234,9 +231,8 @@ func (q *lines) find(s *snapshot, it *Item) *line {
 	return q.of[lineKey{s.rules[it.Rule].Name, string(it.Key)}]
 }
 
-// join adds a request to the end of the line of an item's key. w is nil if the line, or all lines
-// together, are full. ahead is what the requests behind the head cost, this one among them: 0 if it
-// is the head.
+// join adds a request to the end of the line of an item's key. w is nil if this line or all lines are
+// full. ahead is what the requests behind the head cost, this one among them: 0 if it is the head.
 func (q *lines) join(s *snapshot, it *Item) (w *waiter, ahead int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
