@@ -437,35 +437,6 @@ func TestARequestThatGoesAwayIsChargedNothing(t *testing.T) {
 	})
 }
 
-// A request that goes away while the store denies it is charged nothing, also if a hit comes back.
-func TestARequestThatGoesAwayWhileTheStoreDeniesIt(t *testing.T) {
-	for _, window := range []time.Duration{time.Second, time.Hour} { // the wait is short, or too long
-		s := newAsked()
-		config := patient(time.Minute, fixed(1, window))
-		config.Store = s
-		l := newLimiter(t, config, nil)
-		for _, ask := range []func(context.Context) (core.Decision, error){
-			func(ctx context.Context) (core.Decision, error) { return l.Check(&request{ctx: ctx}), nil },
-			func(ctx context.Context) (core.Decision, error) { return l.Wait(ctx, 1, waitedFor) },
-		} {
-			reset(t, l, waitedFor)
-			l.Allow(t.Context(), waitedFor)
-			ctx, cancel := context.WithCancel(t.Context())
-			s.after = func(context.Context, *core.Batch) {
-				s.after = nil
-				cancel()
-				reset(t, l, waitedFor)
-			}
-			if d, _ := ask(ctx); d.Allowed || d.Reason != core.ReasonCanceled {
-				t.Errorf("%v: %v", window, d)
-			}
-			if d, _ := l.Peek(t.Context(), 1, waitedFor); !d.Allowed {
-				t.Errorf("%v: charged: %v", window, d)
-			}
-		}
-	}
-}
-
 // The hits of a request that has left its line make nobody wait.
 func TestARequestThatLeavesTheLineShortensIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
