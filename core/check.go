@@ -12,9 +12,8 @@ import (
 
 // Check implements [Checker]. It calls ShouldLimit, then RulesFor, KeyExtra, Cost and the functions
 // of the rules. If one of the latter reads the body, Check first peeks at the keys known so far, at
-// a cost of 1 if Cost is not known. If they deny the request, the body is not read, unless the
-// request may wait. Otherwise all but ShouldLimit are called again. One take then charges all
-// counters.
+// a cost of 1 if Cost is not known. If they deny the request, and it may not wait, the body is not
+// read. Else Check calls all functions again, except ShouldLimit. One take then charges all counters.
 func (l *Limiter) Check(r Request) (d Decision) {
 	s := l.current.Load()
 	limited := s.hooks.ShouldLimit(r)
@@ -325,8 +324,8 @@ func (l *Limiter) Deny(r Request, d Decision) Denial {
 }
 
 // Denial returns the response of [Hooks.OnDisallowed] for a handler that denies a request itself.
-// The adapters' functions Deny write it. If the decision allows, as the middleware's does, the
-// response is a 429 without Retry-After.
+// The adapters' functions Deny write it. If the decision is Allowed, the response is a 429 without
+// Retry-After.
 func (d Decision) Denial(r Request) Denial {
 	if d.snap == nil {
 		return d.denial()

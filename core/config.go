@@ -80,12 +80,10 @@ type Config struct {
 	// them.
 	DryRun bool
 	// MaxWait is how long Check lets a denied request wait for its turn: 0 (not at all), or
-	// MinWindow to MaxWindow. [Limiter.Wait] describes the order. A DryRun never waits. A server's
-	// Shutdown waits for waiting requests.
+	// MinWindow to MaxWindow. [Limiter.Wait] describes the order. A DryRun never waits.
 	MaxWait time.Duration
 	// MaxWaiters is the most requests in this process that wait for one key of a rule: 1 to
-	// 100,000. At most 100 times as many wait for all keys together. More are denied at once. 0
-	// means 100.
+	// 100,000. At most 100 times as many wait for all keys together. 0 means 100.
 	MaxWaiters int
 }
 

@@ -32,9 +32,9 @@ type Decision struct {
 	// MoreAfter is the time until Remaining grows, 0 if it will not.
 	MoreAfter time.Duration
 	// RetryAfter is the time until the deciding limit allows the same request: 0 if it does not
-	// deny it, [Never] if it never will. It is an estimate for a request that is denied in line.
+	// deny it, [Never] if it never will.
 	RetryAfter time.Duration
-	// Waited is how long the request waited: see Config.MaxWait and [Limiter.Wait].
+	// Waited is how long the request waited: see Config.MaxWait.
 	Waited time.Duration
 	// Err is the error of a store, key function or hook, or why a request with a MaxWait did not
 	// wait longer: context.Canceled, ErrLineFull or ErrWaitTooLong. No client sees it.

@@ -22,7 +22,7 @@
 //	Wait              charge hits when it is their turn
 //	Adjust            settle a charge to the actual cost; 0 refunds it
 //	Peek              read the counters without a charge
-//	Block, Grant      deny a key for a time, or give it extra hits
+//	Block, Grant      deny a key for a time, or give hits back to it
 //	Reset, ResetAll   forget a key, or all keys
 //
 // Package github.com/floodgate-go/floodgate/inflight limits how many requests run at a time.
@@ -41,11 +41,11 @@
 //	sliding_log       L times              L           2 L
 //	token_bucket      16 bytes             B + L       B + 2 L
 //
-// The last column is for processes that share a store and whose clocks differ by less than W. A
-// process whose clock is behind uses the counter's time. If a counter is W or more ahead of the
-// clock, it is set to the clock: after a clock step, a key is denied for at most W longer.
+// The last column is for processes that share a store and whose clocks differ by less than W. If a
+// counter is W or more ahead of the clock, it is set to the clock: after a clock step, a key is
+// denied for at most W longer.
 //
-// Without other hits, RetryAfter is exact to the microsecond. Denied requests change nothing.
+// Without other hits, RetryAfter is exact to the microsecond. A request over a limit changes nothing.
 //
 // # Stores
 //

@@ -27,7 +27,7 @@ var (
 	// ErrBodyRead is the error of [Request].Body if a middleware before the limiter has read it.
 	ErrBodyRead = errors.New("floodgate: the body was read by a middleware before the limiter")
 
-	// ErrDamaged is the error of an operation on a damaged stored counter.
+	// ErrDamaged is the error if a damaged stored counter gave senseless results.
 	ErrDamaged = errors.New("floodgate: a stored counter is damaged")
 
 	// ErrContended is the error of an operation that gave up because of concurrent changes.

@@ -23,8 +23,8 @@ const (
 	//	RateLimit: "api";r=4;t=60
 	//
 	// q is the Quota and w the Window in seconds, left out if it is not whole; for a TokenBucket,
-	// the Burst and the time to fill it. r is the hits left, and t the seconds until there are
-	// more: 0 if the whole quota is left, as in Retry-After if the limit denies the request.
+	// the Burst and the time to fill it. r is the hits left. t is the seconds until there are more, 0
+	// if the whole quota is left. If the limit denies the request, t is as in Retry-After.
 	HeadersDraft10 Headers = 1 << iota
 	// HeadersDraft07 writes RateLimit-Policy and RateLimit as in
 	// draft-ietf-httpapi-ratelimit-headers-07.
@@ -34,7 +34,7 @@ const (
 	//
 	// Both describe the deciding limit. reset is the seconds until the whole quota is left or, if
 	// the limit denies the request, as in Retry-After. RateLimit-Policy has the q and w of
-	// HeadersDraft10, and needs a w.
+	// HeadersDraft10. It is left out if there is no w.
 	HeadersDraft07
 	// HeadersDraft03 writes RateLimit-Limit, RateLimit-Remaining and RateLimit-Reset of the
 	// deciding limit, as drafts up to -06. The reset is the seconds until the whole quota is

@@ -103,8 +103,8 @@ func (a Algorithm) String() string { return a.meter().String() }
 
 // WorstCase returns the most hits in any window of the limit's length: see the package's table. A
 // Lockout allows its quota once, and again for each wait that fits in the window, the shortest
-// first. If clocks of processes that share a store differ by d, less than the window, it holds for
-// windows shorter by d. The limit must be valid.
+// first. If processes that share a store have clocks that differ by d, less than the window, it bounds
+// the hits in a time of Window - d. The limit must be valid.
 func (l Limit) WorstCase() int64 {
 	m := meter.New(l.meter())
 	return m.WorstCase()

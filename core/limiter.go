@@ -86,7 +86,7 @@ func (l *Limiter) use(s *snapshot, c Counters, o Observer) {
 	l.current.Store(s)
 }
 
-// Must returns v, or panics if err is not nil, as template.Must does.
+// Must returns v, or panics if err is not nil.
 func Must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)
@@ -313,7 +313,7 @@ func (c *session) grantable() error {
 
 // Block denies the counters named for d, 0 to MaxWindow, in every process that shares the store.
 // Until then no hits are left, and RetryAfter is at least the rest of d. A d of 0 or a Reset ends
-// the block. A [Memory] with MaxKeys blocks drops the one that ends first.
+// the block. If all MaxKeys keys of a [Memory] are blocked, the block that ends first is dropped.
 func (l *Limiter) Block(ctx context.Context, d time.Duration, hits ...Hit) error {
 	if d < 0 || d > MaxWindow {
 		return fmt.Errorf("%w: limiter %q: blocking for %v: must be from 0 to 366 days", ErrConfig, l.Name(), d)

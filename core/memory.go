@@ -19,8 +19,8 @@ const defaultMaxBytes = 256 << 20
 // MemoryConfig configures [NewMemory]. The zero value works.
 type MemoryConfig struct {
 	// MaxKeys is the most keys held at a time, over all limiters and rules: 1 to 2^31-1, and at
-	// least the keys of one request. 0 means DefaultMaxKeys, with at most 256 MB, or 8,000
-	// keys, for a rule whose states can become large.
+	// least the keys of one request. 0 means DefaultMaxKeys: then a rule whose states can become
+	// large holds at most 256 MB, but at least 8,000 keys.
 	//
 	// A key takes about 23 + 18 × limits bytes with the default algorithm. A SlidingLog adds 8
 	// bytes for each hit that it holds, at most 128 KiB. A BucketedWindow adds 8 bytes for each
@@ -40,8 +40,8 @@ type MemoryConfig struct {
 // # When it is full
 //
 // At MaxKeys, a new key evicts another one. A rule's share is MaxKeys divided by the number of
-// rules that hold keys. A new key of a rule at its share evicts a key of that rule; any other, one
-// of the largest rule above its share. So a flood of keys on one rule evicts no key of a rule below
+// rules that hold keys. A new key of a rule at its share evicts a key of that rule. Any other new key
+// evicts one of the largest rule above its share. So a flood of keys on one rule evicts no key of a rule below
 // its share, as long as fewer than some 50 rules hold keys.
 //
 // Of up to eight keys examined, an expired one goes first, then the one that has used the smallest
@@ -66,7 +66,7 @@ func NewMemory(c MemoryConfig) (*Memory, error) {
 	return &Memory{now: meter.Clock(c.Clock), tables: memtable.New(c.MaxKeys, maxBytes), names: names.New("", true)}, nil
 }
 
-// Len returns the number of keys held, including expired keys that are not removed yet.
+// Len returns the number of keys held, including expired ones.
 func (m *Memory) Len() int { return m.tables.Len() }
 
 // Evicted returns the number of keys evicted before they expired. If it grows, MaxKeys is too small

@@ -75,7 +75,7 @@ const (
 	// block.
 	OpBlock
 	// OpResetAll removes the counters of all keys of all rules. The batch has no items. Hits
-	// charged meanwhile may stay or not.
+	// charged meanwhile may stay.
 	OpResetAll
 
 	// AllOps are all operations.

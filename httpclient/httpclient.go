@@ -39,8 +39,8 @@ type Config struct {
 	// status 429 or 503 and a Retry-After, in seconds or as a date. Of several pauses of a host, the
 	// one that ends last counts. Pauses of more than 10,000 hosts at a time are ignored.
 	MaxPause time.Duration
-	// MaxHold, at most 366 days, makes a request wait for the end of its host's pause, unless that is
-	// later, or after the deadline of its context: then it is denied at once. The limiter decides
+	// MaxHold, at most 366 days, is how long a request may wait for the end of its host's pause. If the
+	// pause ends later, or after the context's deadline, it is denied at once. The limiter decides
 	// after the pause. A request stays charged if a pause begins while it waits for its turn.
 	MaxHold time.Duration
 }

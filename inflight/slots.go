@@ -23,11 +23,11 @@ type Slot struct {
 // Store keeps the slots of several processes. Its methods may be called concurrently. Each
 // returns within a deadline of the store's own.
 type Store interface {
-	// AcquireSlot takes a slot for the time of a lease from now if fewer than most slots of the
-	// key are held, and returns how many are held then. ok reports whether the slot is held, also
+	// AcquireSlot takes a slot for one lease if the key holds fewer slots than limit. held is
+	// the number of slots held afterwards. ok reports whether the slot is held, also
 	// if an earlier call has taken it. If err is not nil, the slot may have been taken.
-	AcquireSlot(ctx context.Context, limiter string, s Slot, most int64, lease time.Duration) (held int64, ok bool, err error)
-	// RenewSlots makes slots, even ended ones, end a lease from now.
+	AcquireSlot(ctx context.Context, limiter string, s Slot, limit int64, lease time.Duration) (held int64, ok bool, err error)
+	// RenewSlots extends slots to one lease from now, even slots that have ended.
 	RenewSlots(ctx context.Context, limiter string, slots []Slot, lease time.Duration) error
 	// ReleaseSlots ends slots. Those that have ended, or never were, are no error.
 	ReleaseSlots(ctx context.Context, limiter string, slots []Slot) error

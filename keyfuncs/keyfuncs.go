@@ -159,8 +159,7 @@ func Route() core.KeyFunc {
 // route has no parameter of this name. At the first such request, the log of the limiter
 // gets one line.
 //
-// A client gets a quota for each value that the handler accepts: join the key with another, or add
-// a rule for the client's address.
+// A client gets a quota for each value that the handler accepts: add a rule for the client's address.
 func PathValue(name string) core.KeyFunc {
 	mustHave("PathValue", `name: "": must be the name of a parameter of the route, such as "id" of "/items/{id}"`, name != "")
 	var logged atomic.Bool

@@ -271,8 +271,8 @@ func RequireValue() PostFieldOption {
 //   - a body of another type, such as XML or YAML, or without a Content-Type;
 //   - a body that is compressed, malformed or longer than MaxBody;
 //   - a value that is a file, an array or an object;
-//   - a number in JSON with a point or an exponent, of 2^53 or more, or of -2^53 or less,
-//     and a string in JSON that is not valid UTF-8;
+//   - a JSON number with a point or an exponent, or not between -2^53 and 2^53;
+//   - a JSON string that is not valid UTF-8;
 //   - a form that a decoder of XML, YAML, TOML or MessagePack could read, such as a form
 //     with an unescaped line break or brace;
 //   - a body of JSON or a multipart form in which a decoder of forms could read the

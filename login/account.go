@@ -39,8 +39,8 @@ func Normalize(username string) string {
 // with 400 if Config.Methods names its method: answer it with 401 before the guard.
 //
 // If no other source has found the username, only 401 and 407 are failures (see Config.Failure).
-// At most as many requests of an address and account as the quota of Config.Failures are judged at
-// a time; others wait, up to 10 seconds. While failures count, concurrent requests may be denied
+// Of one address and account, as many requests as the quota of Config.Failures run at a time; others
+// wait, up to 10 seconds. While failures count, concurrent requests may be denied
 // although their password is right, until one has succeeded.
 func BasicUser() core.KeyFunc {
 	return func(dst []byte, r core.Request) ([]byte, error) {

@@ -47,12 +47,12 @@ type Config struct {
 	Field string
 	// Sources are more key functions that find the username, such as BasicUser() or
 	// keyfuncs.PostField("user", keyfuncs.Strict(), keyfuncs.JSONPath("user", "name")).
-	// The guard denies a request with 400 if two of them, or Field, find different
-	// usernames, or none finds one. For a form that has no username, such as that of a
+	// The guard denies a request with 400 if Field and Sources find no username, or
+	// different ones. For a form that has no username, such as that of a
 	// PIN, set keyfuncs.Static("pin") alone.
 	Sources []core.KeyFunc
 	// Normalize maps all spellings that the application takes for one account to one username; nil
-	// means [Normalize]. It gets names without white space at the ends, and from requests without
+	// means [Normalize]. It gets names without white space at the ends. Names of requests have no
 	// invisible characters. If the database ignores accents, or an account has two names, nil is
 	// not enough: each name that leads to the account would have failures of its own.
 	Normalize func(username string) string
@@ -100,7 +100,7 @@ type Config struct {
 	// suspicious account that the limits allow. If it returns a denial, such as a page
 	// with a captcha, the guard sends that, and charges the attempt to its address only.
 	// A status below 200 or above 599 becomes 429. The next request has the answer to the
-	// captcha: OnSuspicion must check it, and return nil. A panic counts as a failure.
+	// captcha: OnSuspicion must check it, and return nil if it is right. A panic counts as a failure.
 	OnSuspicion func(r core.Request, s Suspicion) *core.Denial
 
 	// Secrets sign device cookies; none: no device cookies. The guard signs with the

@@ -24,16 +24,16 @@
 //
 // # Trusted clients
 //
-// A browser with a device cookie ([Guard.DeviceCookie]) and an address that has logged in to
-// the account in the last days are trusted. Strangers who use up the account's quota do not
+// A client is trusted if its browser has a device cookie ([Guard.DeviceCookie]), or if its address
+// has logged in to the account in the last days. Strangers who use up the account's quota do not
 // lock them out. [Guard.Forget] ends the trust in all clients of an account.
 //
 // # The username
 //
 // If a handler could read another username than the guard, the request is denied with 400, and
-// charged to its address: see [keyfuncs.PostField] and [keyfuncs.Strict]. So is one without a
-// username, or with one that is longer than 1 KiB, is not valid UTF-8, or has control or invisible
-// characters. Read it with a call that reads the body only, such as r.PostFormValue. A call that
+// charged to its address: see [keyfuncs.PostField] and [keyfuncs.Strict]. So is a request whose
+// username is missing, longer than 1 KiB, not valid UTF-8, or has control or invisible characters.
+// Read the username with a call that reads the body only, such as r.PostFormValue. A call that
 // decodes a binary format whatever the Content-Type is, such as Gin's binding.ProtoBuf, is not safe.
 //
 // # What responses and events reveal

@@ -102,7 +102,7 @@ type Suspicion struct {
 	Username string
 	// Failures is the number of attempts of strangers that have failed, or have not ended yet, in
 	// the window of Config.AccountFailures. It does not include this attempt. While a shared store
-	// does not answer, the parts of the quota that other instances may use count as failures.
+	// does not answer, it includes the other instances' shares of the quota.
 	Failures int64
 	// Limit is the quota of Config.AccountFailures, or its burst. At this number of
 	// failures the guard denies strangers.

@@ -27,7 +27,7 @@ import (
 //	one address, one stolen cookie                      270
 //	the same, after Forget                              150
 //	Basic authentication, 30 requests at once           150
-//	the address of the owner, who logs in every
+//	the owner's address, while the owner logs in every
 //	10 minutes, also with Basic authentication          720 (5 after each login)
 type Guard struct {
 	config  Config
@@ -109,8 +109,8 @@ func (c *Config) logsIn(r core.Request) bool { return slices.Contains(c.Methods,
 // Check decides whether an attempt may reach the handler, and charges for it. It
 // implements [core.Checker]. It waits if the authentication is Basic: see [BasicUser].
 //
-// The limiter makes one decision. Its key functions find the account, and read whether
-// the client is trusted before they choose the limits: see attempt.find.
+// The limiter makes one decision. Its key functions find the account, then whether the client
+// is trusted, and then choose the limits.
 func (g *Guard) Check(r core.Request) (d core.Decision) {
 	a := &attempt{Request: r, guard: g}
 	settles := false

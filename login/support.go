@@ -16,8 +16,8 @@ import (
 // Unblock resets the failures of an account: those of the account, of its trusted clients together,
 // and of all addresses for the account, on every instance that shares the store. It does not reset
 // the attempts of an address, as [Guard.UnblockAddress] does, or the failures of a device cookie.
-// It lasts for a year, or 28 days with a store that keeps nothing for longer: then each address has
-// its whole quota for the account again.
+// The store remembers an Unblock for a year, or for 28 days if it keeps nothing for longer. When it
+// forgets it, the failures of each address for the account are reset once more.
 //
 // Unblock does not stop if ctx is canceled. It returns an error if the store fails: call it
 // again. It also returns an error if the account was unblocked some 2,000 times within that

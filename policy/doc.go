@@ -48,9 +48,9 @@
 // takes at most about 30 milliseconds.
 //
 // Policies count in the store of the file, for all processes together, or with counting: local in
-// each process. A request of both is charged in the process first, and refunded there if the store
-// denies it. A file names Redis or memcached: the program gives any other store with WithStore.
+// each process. If policies of both kinds apply to a request, it is charged in the process first, and
+// refunded there if the store denies it. A file names Redis or memcached: the program gives any other store with WithStore.
 // Lists of denied addresses need no store.
 //
-// When the file changes, a counter keeps its count if the names of file, policy and tier stay.
+// When the file changes, counters keep their counts: see [Set.Replace].
 package policy

@@ -16,8 +16,8 @@ type Explanation struct {
 	// reason.
 	Applies bool
 	Why     string
-	// Denied reports whether the client's address is denied: the list deny has
-	// it, or the list only does not.
+	// Denied reports whether the client's address is denied: the field "deny" lists
+	// it, or the field "only" does not.
 	Denied bool
 	// Cost is the number of hits that the request costs.
 	Cost int64

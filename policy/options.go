@@ -38,8 +38,8 @@ func newOptions(opts []Option) (*options, error) {
 	return o, nil
 }
 
-// WithStore makes every policy count in store, which the caller closes: one of a kind that a file
-// cannot name, such as one that exchanges through PostgreSQL, or one that the program uses too.
+// WithStore makes every policy count in store, which the caller closes. It is for a store that a file
+// cannot name, such as one on PostgreSQL, or that the program uses too.
 // Lists of denied addresses count nothing and do not need it. The file's store section is checked
 // but not opened, and its passwords are not read.
 func WithStore(store core.Store) Option { return func(o *options) { o.store = store } }

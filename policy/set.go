@@ -80,8 +80,8 @@ func Parse(name string, text []byte, opts ...Option) (*Set, error) {
 func readFile(path string) ([]byte, error) { return regularfile.Read(path, file.MaxBytes) }
 
 // Replace puts another text of the file in force, at one moment for all later
-// requests. A counter keeps its count if its policy keeps its name and counting, and
-// its limit keeps its algorithm, window, precision and alignment. After an error
+// requests. A counter keeps its count if its policy keeps its name, tier and counting, and
+// its limit keeps its algorithm, window, precision, alignment and time zone. After an error
 // no policy that can deny has changed. The fields name, store and local cannot change while a
 // program runs. A Set of [Watch] keeps the text until the file changes.
 func (s *Set) Replace(text []byte) error {
@@ -340,8 +340,8 @@ func (o *only) Check(r core.Request) core.Decision {
 }
 
 // Limiter returns the limiter of the policies that can deny; it stays the same
-// when the file changes. Its rules are named as [Set.Policies] says. Hits of its
-// Take, Peek and Reset name a policy's counters whatever the policy's match is.
+// when the file changes. Its rules are named as [Set.Policies] says. Its Take, Peek
+// and Reset ignore the match of a policy.
 func (s *Set) Limiter() *core.Limiter { return s.limiter }
 
 // DryRun returns the limiter of the policies with dry-run: true, nil if the file in

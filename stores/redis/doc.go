@@ -4,8 +4,8 @@
 //	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379", DialerRetries: 1, ContextTimeoutEnabled: true})
 //	limiter, err := core.New(core.Config{Name: "api", Rules: rules, Store: redisstore.New(client)})
 //
-// The server is Redis 7 or later, or Valkey; it may be a cluster. With Redis 5 and 6, errors of
-// commands in the script have Unknown set. docs/share/redis.md names the commands that the user
+// The server is Valkey, or Redis 7 or later; it may be a cluster. Redis 5 and 6 work too, but errors of
+// commands in the script have [Error].Unknown set. docs/share/redis.md names the commands that the user
 // needs. The server's clock decides (see [Clock]). If the process's clock differs from it by more
 // than a window, decisions on calendar limits fail.
 //
@@ -18,7 +18,8 @@
 //
 // # Deadlines
 //
-// An operation ends within its [Timeout], whatever the client's timeouts and pool do. If a client
+// An operation ends within its [Timeout], whatever the client's timeouts and pool do, unless a hook of
+// the client blocks. If a client
 // hangs up, the charge of its request stays.
 //
 // # Batches
@@ -41,5 +42,5 @@
 // All limits of one key of one rule are one string, which expires by itself. Its name
 // ([core.StoreRule.StoredKey]) shows nothing that a client sent. A value that cannot be read counts
 // as absent, or denies its key for the shortest window (see [core.Config]). A server that evicts
-// keys forgets counters; a full server with noeviction makes no charge.
+// keys forgets counters.
 package redisstore

@@ -6,7 +6,7 @@
 // Do not put it around counters in the process, or around stores/synced: these always answer.
 //
 // While the store answers, it makes every decision. If it does not answer a request,
-// [Mode] decides: Local (the default) counts in this process, FailOpen allows the
+// Config.OnFailure decides: Local (the default) counts in this process, FailOpen allows the
 // request, FailClosed returns an error. Decisions of Local and FailOpen without the
 // store are Degraded.
 //

@@ -43,9 +43,9 @@ func New(store core.Store, c Config) (*Store, error) {
 	return &Store{inner: store, config: c.filled(store.Guarantees().KeepsDeadline), local: local, now: meter.Clock(c.Clock)}, nil
 }
 
-// Guarantees returns those of the other store, with two changes: operations end within
-// a deadline, and do not wait for a store that does not answer. OnFailure is that of the
-// Config, unless the other store fails open or locally by itself.
+// Guarantees returns those of the other store, except that operations end within a deadline, and do
+// not wait for a store that does not answer. OnFailure is that of the Config, unless the other store
+// fails open or locally by itself.
 func (s *Store) Guarantees() core.Guarantees {
 	g := s.inner.Guarantees()
 	g.KeepsDeadline, g.FailsFast = true, true
