@@ -177,6 +177,7 @@ func TestAnOperatorInABrowser(t *testing.T) {
 	if title := found(t, ctx, chromedp.Title()); title != "Limits, live" {
 		t.Errorf("the title is %q: has a key run?", title)
 	}
+	until(t, ctx, `/^20\/20$/.test(document.querySelector("td.used span").textContent) && /^\d+\.\d ms$/.test(document.getElementById("sum-store").textContent)`)
 	for _, text := range []string{markup, reversedShown} {
 		until(t, ctx, fmt.Sprintf(`[...document.querySelectorAll("td.key")].some(e => e.textContent === %q)`, text))
 	}
