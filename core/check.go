@@ -13,7 +13,8 @@ import (
 // Check implements [Checker]. It calls ShouldLimit, then RulesFor, KeyExtra, Cost and the functions
 // of the rules. If one of the latter reads the body, Check first peeks at the keys known so far, at
 // a cost of 1 if Cost is not known. If they deny the request, and it may not wait, the body is not
-// read. Else Check calls all functions again, except ShouldLimit. One take then charges all counters.
+// read. Otherwise Check calls all functions again, except ShouldLimit. One take then charges all
+// counters.
 func (l *Limiter) Check(r Request) (d Decision) {
 	s := l.current.Load()
 	limited := s.hooks.ShouldLimit(r)

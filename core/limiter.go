@@ -193,8 +193,8 @@ func (l *Limiter) Take(ctx context.Context, cost int64, hits ...Hit) (d Decision
 // keys always have a line, it may never be allowed.
 //
 // A request is denied at once if the hits before it, at one quota a window, need longer than it has.
-// Others may be denied when their time is over. The RetryAfter of the former is an estimate, that of
-// the latter 1 ms.
+// Then RetryAfter is an estimate. Others may be denied when their time is over, with a RetryAfter of
+// 1 ms.
 //
 // The error wraps [ErrWaitTooLong] if the deadline of ctx is too early or the cost is more than a
 // quota, [ErrLineFull] if too many are waiting, and [context.Canceled] if ctx is canceled in line.

@@ -47,8 +47,9 @@ func (d Decision) Estimated() bool { return d.rest != nil && d.rest.estimate }
 // decision, do nothing.
 //
 // For a decision of Check, a cost of 0 before Settle refunds everything. Another cost changes only
-// rules with a [Rule.Cost]. Before Settle, Adjust acts as [Decision.SetCost]. After Settle, it acts at
-// once, unless Settle has changed the charge. A stream that outlives its handler calls Adjust.
+// rules with a [Rule.Cost]. Before Settle, Adjust acts as [Decision.SetCost]: the last call counts.
+// After Settle, it acts at once, unless Settle has changed the charge. A stream that outlives its
+// handler calls Adjust.
 //
 // If the error wraps [ErrNotCharged], Adjust may be called again. Otherwise the difference may have
 // been charged or refunded. The end of ctx does not stop the adjustment.

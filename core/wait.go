@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// turn is one request's way to a take. If others are in the line of one of its keys, or if it is
+// turn lets one request take. If others are in the line of one of its keys, or if it is
 // denied, it joins that line, and takes when it is the head. Only the request's own goroutine waits,
 // and it holds no lock.
 type turn struct {
@@ -161,7 +161,7 @@ func (t *turn) sleep(wait time.Duration, others bool) bool {
 	return !others || t.deny(t.ended(), 0)
 }
 
-// estimate returns how long so many hits behind the line's head take, at a quota a window.
+// estimate returns how long hits behind the line's head need, if each window allows a quota.
 func (t *turn) estimate(hits int64) (wait time.Duration) {
 	it := &t.batch.Items[t.item]
 	for j, l := range t.snap.rules[it.Rule].Limits {
@@ -177,7 +177,7 @@ func (t *turn) estimate(hits int64) (wait time.Duration) {
 	return max(wait, leastWait)
 }
 
-// deny writes into the results, without asking the store, that the request is denied: false.
+// deny writes a denial into the results, without asking the store, and returns false.
 func (t *turn) deny(why error, ahead int64) bool {
 	t.why = why
 	wait := t.estimate(ahead)

@@ -38,10 +38,10 @@ func newOptions(opts []Option) (*options, error) {
 	return o, nil
 }
 
-// WithStore makes every policy count in store, which the caller closes. It is for a store that a file
-// cannot name, such as one on PostgreSQL, or that the program uses too.
-// Lists of denied addresses count nothing and do not need it. The file's store section is checked
-// but not opened, and its passwords are not read.
+// WithStore makes every policy count in store, also with counting: local. The caller closes it. It is
+// for a store that a file cannot name, such as one on PostgreSQL, or that the program uses too. Lists
+// of denied addresses count nothing and do not need it. The file's store section is checked but not
+// opened, and its passwords are not read.
 func WithStore(store core.Store) Option { return func(o *options) { o.store = store } }
 
 // WithQuota makes f return the quota of a request for a limit of a rule, in place of the limit's

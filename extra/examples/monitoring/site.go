@@ -93,7 +93,7 @@ func (s *site) stores(redis string) (shared, fallback core.Store, err error) {
 		return nil, nil, nil
 	}
 	client := goredis.NewClient(&goredis.Options{Addr: redis, DialerRetries: 1, ContextTimeoutEnabled: true})
-	// A busy laptop stops a process for longer than the default of 100 ms.
+	// A busy laptop may stop a process for longer than the default of 100 ms.
 	store := redisstore.New(client, redisstore.Timeout(time.Second))
 	s.closers = append(s.closers, client.Close, store.Close)
 	r, err := resilient.New(store, resilient.Config{})
