@@ -40,9 +40,9 @@ type MemoryConfig struct {
 // # When it is full
 //
 // At MaxKeys, a new key evicts another one. A rule's share is MaxKeys divided by the number of
-// rules that hold keys. A new key of a rule at its share evicts a key of that rule. Any other new key
-// evicts one of the largest rule above its share. So a flood of keys on one rule evicts no key of a rule below
-// its share, as long as fewer than some 50 rules hold keys.
+// rules that hold keys. A new key of a rule at its share evicts a key of that rule. Any other new
+// key evicts one of the largest rule above its share. So a flood of keys on one rule evicts no key of
+// a rule below its share, as long as fewer than some 50 rules hold keys.
 //
 // Of up to eight keys examined, an expired one goes first, then the one that has used the smallest
 // part of its limits. A denied key goes only if every key of its rule in its shard is denied. So a

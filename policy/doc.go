@@ -49,8 +49,8 @@
 //
 // Policies count in the store of the file, for all processes together, or with counting: local in
 // each process. If policies of both kinds apply to a request, it is charged in the process first, and
-// refunded there if the store denies it. A file names Redis or memcached: the program gives any other store with WithStore.
-// Lists of denied addresses need no store.
+// refunded there if the store denies it. A file names Redis or memcached: the program gives any
+// other store with WithStore. Lists of denied addresses need no store.
 //
 // When the file changes, counters keep their counts: see [Set.Replace].
 package policy
