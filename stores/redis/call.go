@@ -163,7 +163,7 @@ func (c *call) withdraw() bool {
 // gone reports whether the call must not be sent any more. A call whose caller has hung up is
 // withdrawn by nobody else when its deadline has passed.
 func (c *call) gone() bool {
-	if time.Now().After(c.end) {
+	if time.Until(c.end) < 0 {
 		return c.withdraw()
 	}
 	return c.state.Load() == withdrawn

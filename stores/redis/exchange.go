@@ -317,7 +317,7 @@ func (x *exchange) read(value any) bool {
 	}
 	text = text[replyHead:]
 	for _, c := range x.calls {
-		if c.gone() {
+		if c.state.Load() == withdrawn {
 			c.err = errWithdrawn
 			continue
 		}

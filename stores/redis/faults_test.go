@@ -180,7 +180,7 @@ func TestWhatAServerDenies(t *testing.T) {
 	server := redistest.Start(t, "--maxmemory-policy", "noeviction")
 	client := redis.NewClient(&redis.Options{Addr: server.Addr, Username: "limited", Password: "secret"})
 	t.Cleanup(func() { _ = client.Close() })
-	permitted := []string{"ACL", "SETUSER", "limited", "reset", "on", ">secret", "~fg1:*", "+@connection", "+evalsha", "+eval", "+getrange", "+set", "+time", "+pttl", "+del"}
+	permitted := []string{"ACL", "SETUSER", "limited", "reset", "on", ">secret", "~fg1:*", "+@connection", "+evalsha", "+eval", "+getrange", "+set", "+setrange", "+time", "+del"}
 	server.MustDo(permitted...)
 	store := redisstore.New(client, redisstore.Timeout(patience))
 	if err := store.Ping(t.Context()); err != nil {
@@ -202,7 +202,7 @@ func TestWhatAServerDenies(t *testing.T) {
 		says        string
 		deny, again func()
 	}{
-		{"can't run this command", acl("-set"), acl("+set")},
+		{"can't run this command", acl("-set", "-setrange"), acl("+set", "+setrange")},
 		{"NOPERM", acl("-evalsha"), acl("+evalsha")},
 		{"NOPERM", acl("resetkeys", "~other:*"), acl("~fg1:*")},
 		{"WRONGPASS", changePassword, acl("resetpass", ">secret")},

@@ -355,6 +355,63 @@ func TestLifetimes(t *testing.T) {
 	}
 }
 
+// By the server's clock, a value lives for a second longer than the last of its records, after
+// whatever operations, also beside a record of another program.
+func TestTheLifetimeIsThatOfTheLastRecord(t *testing.T) {
+	limits := []core.Limit{
+		{Quota: 4, Window: 2 * time.Hour, Algorithm: core.TokenBucket},
+		{Quota: 60, Window: time.Hour, Algorithm: core.FixedWindow},
+		{Quota: 50, Window: time.Hour, Algorithm: core.SlidingLog},
+	}
+	client := newClient(t, redistest.Start(t).Addr)
+	name, seed := stored(t, "k"), rand.Uint64()
+	random := rand.New(rand.NewPCG(seed, 0))
+	var b core.Counters
+	var taken []*core.Batch
+	for i := range rounds(2000) {
+		if i%50 == 0 {
+			random.Shuffle(len(limits), func(i, j int) { limits[i], limits[j] = limits[j], limits[i] })
+			b, taken = bind(t, client, []core.StoreRule{{Name: "r", Limits: limits[:1+i/50%3]}}, redisstore.Timeout(patience)), nil
+			client.Del(t.Context(), name)
+		}
+		batch, op := one("k", random.Int64N(3), 1+i/50%3), []core.Op{core.OpTake, core.OpTake, core.OpCharge, core.OpGrant, core.OpBlock, core.OpRefund}[random.IntN(6)]
+		switch {
+		case op == core.OpBlock:
+			batch.For = []time.Duration{time.Microsecond, 5 * time.Hour}[random.IntN(9)/8]
+		case op == core.OpGrant:
+			batch.Items[0].Cost++
+		case op == core.OpRefund && len(taken) > 0:
+			batch, taken = taken[0], taken[1:]
+		}
+		if err := storetest.Do(t.Context(), b, op, batch); err != nil {
+			t.Fatal(err)
+		}
+		if op == core.OpTake && batch.Allowed {
+			taken = append(taken, batch)
+		}
+		value, last := client.Get(t.Context(), name).Val(), int64(0)
+		if value == "" {
+			continue
+		}
+		for rest := value[1:]; rest != ""; {
+			last = max(last, int64(binary.LittleEndian.Uint64([]byte(rest[3:10]+"\x00"))))
+			length := 3 + int(binary.LittleEndian.Uint32([]byte(rest[:3]+"\x00")))
+			if rest = rest[min(length, len(rest)):]; 0 < len(rest) && len(rest) < 11 {
+				t.Fatalf("seed %d: after %d operations, the last a %v: stored %x", seed, i, op, value)
+			}
+		}
+		if got, want := client.PTTL(t.Context(), name).Val(), time.Until(time.UnixMicro(last))+time.Second; (got - want).Abs() > time.Second/2 {
+			t.Fatalf("seed %d: after %d operations, the last a %v: lifetime %v, want %v", seed, i, op, got, want)
+		}
+		if random.IntN(40) == 0 { // another program adds a record
+			expires := time.Now().Add(time.Duration(random.IntN(3)) * time.Hour).UnixMicro()
+			other := string(binary.LittleEndian.AppendUint64(nil, uint64(expires))[:7]) + "\x58" + strings.Repeat("o", 9)
+			until := time.UnixMicro(max(last, expires)).Add(time.Second)
+			client.Do(t.Context(), "SET", name, value+"\x11\x00\x00"+other, "PXAT", until.UnixMilli())
+		}
+	}
+}
+
 // lifetime returns the lifetime of a stored value.
 func lifetime(server *redistest.Server, name string) time.Duration {
 	n, _ := strconv.ParseInt(strings.TrimPrefix(server.MustDo("PTTL", name), ":"), 10, 64)

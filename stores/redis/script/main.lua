@@ -59,13 +59,15 @@ local slack, decisions = unpack('<I4I4', input, 9)
 local parts, said = { sub(input, 1, 8), nil, nil, nil }, 1 -- of the reply, and how many
 local time = redis.call('TIME')
 -- Of each item of a decision: its value as read, '' for none, false if it cannot be read; as
--- it is to be written, false if it is not; its lifetime; and whether records of others are in it.
+-- it is to be written, false if it is not; its lifetime, false if that stays; and whether records of
+-- others are in it.
 local work = { nil, nil, nil, nil }
 
 for _ = 1, decisions do
   local verb, bytes, first, size, now, items = unpack('<I1I4I4I4i8', input, from)
   from = items + bytes
-  if now == -9223372036854775808 then now = time[1] * 1000000 + time[2] end
+  local served = now == -9223372036854775808
+  if served then now = time[1] * 1000000 + time[2] end
 
   -- Decide, and work out what to write. A take charges each limit at once, because most takes are
   -- allowed. The decision begins again if a limit denies after another has been charged, or if a
@@ -142,7 +144,7 @@ for _ = 1, decisions do
 
       part = part + 1
       parts[part] = verb <= GRANT and pack('<i8', blocked) or ''
-      local value, next = VERSION, 2
+      local value, next, was = VERSION, 2, 0 -- was: when the last of the records read expires
       for limit = FIRST, #rule, LIMIT_SIZE do
         local identity, precision, quota, capacity, unlimited = unpack(LIMIT, rule, limit)
         local kind = identity % 256
@@ -154,14 +156,15 @@ for _ = 1, decisions do
         --[none]
 
         -- A rule's states are mostly in the order of its limits, and nothing else.
-        local length, _, of
-        if next + 16 <= #v then length, _, of = unpack('<I3i7I7', v, next) end
+        local length, expires, of
+        if next + 16 <= #v then length, expires, of = unpack('<I3i7I7', v, next) end
         local state = next + 17
         if algorithm == 2 or algorithm == 6 then -- the identity is longer
           if sub(v, state, state + 5) ~= sub(rule, limit + 7, limit + 12) then of = nil end
           state = state + 6
         end
         if of == identity then
+          was = max(was, expires)
           next = next + 3 + length
           local good, moved, bytes = true, false, next <= #v + 1 and next - state or 0 -- of the state
           --[load]
@@ -214,7 +217,10 @@ for _ = 1, decisions do
 
       changed = changed or charges and cost > 0
       work[w + 1] = changed and value .. block .. others
-      work[w + 2] = max(1, ceil((max(last, blocked) - now) / 1000) + slack)
+      -- A lifetime ends by the server's clock. If that decides, it stays right as long as nothing
+      -- expires later than before.
+      local stays = last == was and served and blocked == 0 and not work[w + 3] and #value == #v
+      work[w + 2] = not stays and max(1, ceil((max(last, blocked) - now) / 1000) + slack)
     end
   until err or not again
 
@@ -222,16 +228,15 @@ for _ = 1, decisions do
   local written = ''
   for i = 1, err and 0 or size do
     local key, w, r = KEYS[first + i], 4 * i - 3, nil
-    local before, value, lifetime = work[w], verb == RESET and VERSION or work[w + 1], work[w + 2]
+    local value, lifetime = verb == RESET and VERSION or work[w + 1], work[w + 2]
     if value and #value == 1 then
       r = pcall_redis('DEL', key)
     elseif value then
-      -- A lifetime that is right stays, which is faster.
-      local left = before and #before == #value and pcall_redis('PTTL', key)
-      if type(left) == 'number' and left < lifetime + slack / 10 and left > lifetime - slack / 10 then
+      if lifetime then
+        r = pcall_redis('SET', key, value, 'PX', string.format('%d', lifetime))
+      else
         r = pcall_redis('SETRANGE', key, '0', value)
       end
-      if type(r) ~= 'number' then r = pcall_redis('SET', key, value, 'PX', string.format('%d', lifetime)) end
     end
     if type(r) == 'table' and r.err then
       err = written .. r.err
