@@ -58,9 +58,8 @@ local input, from = ARGV[1], 17 -- from: the place of a decision
 local slack, decisions = unpack('<I4I4', input, 9)
 local parts, said = { sub(input, 1, 8), nil, nil, nil }, 1 -- of the reply, and how many
 local time = redis.call('TIME')
--- Of each item of a decision: its value as read, '' for none, false if it cannot be read; as
--- it is to be written, false if it is not; its lifetime, false if that stays; and whether records of
--- others are in it.
+-- Of each item: its value as read ('': none; false: unreadable) and as it is to be written (false:
+-- it is not), its lifetime (false: it stays), and whether records of others are in it.
 local work = { nil, nil, nil, nil }
 
 for _ = 1, decisions do
@@ -127,8 +126,7 @@ for _ = 1, decisions do
         for limit = FIRST, #rule, LIMIT_SIZE do v = v .. (own[limit] or '') end
       end
       local lasts = 0 -- how long a block is that begins now
-      if not readable then
-        -- It counts as none, or denies its key.
+      if not readable then -- it counts as none, or denies its key
         lasts = unpack('<I6', rule)
         v, unreadable, changed = '', 1, lasts > 0 and cost > 0 and verb <= CHARGE
         blocked, block, others, last = 0, '', '', 0
@@ -217,8 +215,7 @@ for _ = 1, decisions do
 
       changed = changed or charges and cost > 0
       work[w + 1] = changed and value .. block .. others
-      -- A lifetime ends by the server's clock. If that decides, it stays right as long as nothing
-      -- expires later than before.
+      -- By the server's clock, a lifetime stays right while the last expiry stays.
       local stays = last == was and served and blocked == 0 and not work[w + 3] and #value == #v
       work[w + 2] = not stays and max(1, ceil((max(last, blocked) - now) / 1000) + slack)
     end
@@ -231,12 +228,10 @@ for _ = 1, decisions do
     local value, lifetime = verb == RESET and VERSION or work[w + 1], work[w + 2]
     if value and #value == 1 then
       r = pcall_redis('DEL', key)
+    elseif value and lifetime then
+      r = pcall_redis('SET', key, value, 'PX', string.format('%d', lifetime))
     elseif value then
-      if lifetime then
-        r = pcall_redis('SET', key, value, 'PX', string.format('%d', lifetime))
-      else
-        r = pcall_redis('SETRANGE', key, '0', value)
-      end
+      r = pcall_redis('SETRANGE', key, '0', value)
     end
     if type(r) == 'table' and r.err then
       err = written .. r.err
