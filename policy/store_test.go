@@ -212,8 +212,8 @@ func TestACheckedFileIsTakenByTheService(t *testing.T) {
 		store, limits string
 		taken         bool
 	}{
-		{memcached, "1/2591997s fixed_window", true}, // 30 days less three seconds
-		{memcached, "1/2591998s fixed_window", false},
+		{memcached, "1/2591939s fixed_window", true}, // 30 days less 61 seconds
+		{memcached, "1/2591940s fixed_window", false},
 		{memcached, "1/14d", true},
 		{memcached, "1/15d", false},
 		{redis, "1/366d", true},

@@ -33,7 +33,6 @@ var shownIn = map[string]string{
 	"login.SuspicionOf": "Guard_DeviceCookie",
 
 	"memcachedstore.Clock":              "New_options",
-	"memcachedstore.IdleConnections":    "New_options",
 	"memcachedstore.Log":                "New_options",
 	"memcachedstore.Timeout":            "New",
 	"memcachedstore.WithoutDenialCache": "New_options",

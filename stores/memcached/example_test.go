@@ -34,8 +34,7 @@ func ExampleNew_options() {
 	store, err := memcachedstore.New([]string{"127.0.0.1:11211"},
 		memcachedstore.Clock(func() time.Time { return now }),
 		memcachedstore.WithoutDenialCache(),
-		memcachedstore.Log(slog.Default()),
-		memcachedstore.IdleConnections(64)) // as many as there are concurrent decisions
+		memcachedstore.Log(slog.Default()))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -54,14 +53,14 @@ func ExampleStore_Open() {
 		Store: store,
 	})
 	fmt.Println(err)
-	// Output: floodgate: configuration: rule "user", limit "user": Window: 720h0m0s: hits count for up to 1440h0m0s, and a store in memcached keeps them for at most 719h59m57s
+	// Output: floodgate: configuration: rule "user", limit "user": Window: 720h0m0s: hits count for up to 1440h0m0s, and a store in memcached keeps them for at most 719h58m59s
 }
 
-// A fixed window of 30 days is three seconds too long.
+// A fixed window of 30 days is a minute too long.
 func ExampleLongestLifetime() {
 	for _, window := range []time.Duration{29 * 24 * time.Hour, 30 * 24 * time.Hour} {
 		l := core.Limit{Quota: 100, Window: window, Algorithm: core.FixedWindow}
-		fmt.Println(l, l.Lifetime() <= memcachedstore.LongestLifetime())
+		fmt.Println(l, l.Lifetime() <= memcachedstore.LongestLifetime)
 	}
 	// Output:
 	// 100 per 29d (fixed_window) true

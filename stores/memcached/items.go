@@ -15,12 +15,9 @@ import (
 	"github.com/floodgate-go/floodgate/stores/swapstore"
 )
 
-// items is memcached as a swapstore.Swapper: it reads items with gets, and
-// changes them only with add and cas.
-type items struct {
-	client *memcache.Client
-	slack  time.Duration
-}
+// items is memcached as a swapstore.Swapper: it reads items with gets, and changes them only with
+// add and cas.
+type items struct{ client *memcache.Client }
 
 // Load implements swapstore.Swapper.
 func (s items) Load(ctx context.Context, names []string) ([]swapstore.Value, error) {
@@ -45,9 +42,8 @@ func (s items) Swap(ctx context.Context, name string, old swapstore.Value, value
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}
-	// The time of the store's own limits fits (see check30Days), but the item may also hold
-	// states of others.
-	seconds := int32((min(ttl+s.slack, longest-time.Second) + time.Second - 1) / time.Second)
+	// The item may also hold states of others, which may need longer than check30Days allows.
+	seconds := int32((min(ttl+slack, longest-time.Second) + time.Second - 1) / time.Second)
 	var err error
 	if old.Version == nil {
 		err = s.client.Add(&memcache.Item{Key: name, Value: seal(value), Expiration: seconds})
@@ -68,8 +64,8 @@ func (s items) Swap(ctx context.Context, name string, old swapstore.Value, value
 	return false, err
 }
 
-// rejected reports whether an error of a Swap proves that the value was not
-// stored: there was no connection, or the server has rejected the value.
+// rejected reports whether an error of a Swap proves that the value was not stored: there was no
+// connection, or the server has rejected the value.
 func rejected(err error) bool {
 	var dial *net.OpError
 	var slow *memcache.ConnectTimeoutError
@@ -91,8 +87,8 @@ func (s items) Delete(ctx context.Context, names []string) error {
 	return errors.Join(errs...)
 }
 
-// seal appends a checksum to a value, so that a value is noticed that has been
-// cut or padded, or that a foreign program wrote.
+// seal appends a checksum to a value, so that a value is noticed that has been cut or padded, or
+// that a foreign program wrote.
 func seal(value []byte) []byte {
 	return binary.BigEndian.AppendUint32(value, crc32.Checksum(value, castagnoli))
 }

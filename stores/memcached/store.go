@@ -1,32 +1,29 @@
-// Package memcachedstore counts in memcached: all instances of an application
-// share one limit, exactly, by memcached's compare-and-swap.
+// Package memcachedstore counts in memcached: all instances of an application share one limit,
+// exactly, by memcached's compare-and-swap.
 //
 //	store, err := memcachedstore.New([]string{"10.0.0.1:11211"})
 //	limiter, err := core.New(core.Config{Name: "api", Rules: rules, Store: store})
 //
-// All limits of one key of one rule are one item. Its name, which
-// [core.StoreRule.StoredKey] returns, has at most 156 bytes and shows nothing that a
-// client sent. A charge reads the item and swaps it for its successor. If another
-// instance has changed it in between, the charge is tried again within the [Timeout].
-// The keys of a decision are read together and swapped one by one; if a later one is
-// denied, the earlier ones are refunded. If a process is killed between two of them, or
-// a reply is lost, a charge may stay although the request failed. No charge is made twice.
+// All limits of one key of one rule are one item. Its name, which [core.StoreRule.StoredKey]
+// returns, has at most 156 bytes and shows nothing that a client sent. A charge reads the item and
+// swaps it for its successor. If another instance has changed it in between, the charge is tried
+// again within the [Timeout]. The keys of a decision are read together and swapped one by one; if a
+// later one is denied, the earlier ones are refunded. If a process is killed between two of them,
+// or a reply is lost, a charge may stay although the request failed. No charge is made twice.
 //
-// A value that this package has not written, or that is damaged, counts as none and is
-// replaced by the next charge, or it denies its key for the shortest window of its rule:
-// see [core.Config]. A value of a later version of this package denies its key until it
-// expires.
+// A value that this package has not written, or that is damaged, counts as none and is replaced by
+// the next charge, or it denies its key for the shortest window of its rule: see [core.Config]. A
+// value of a later version of this package denies its key until it expires.
 //
 // The application's clock decides, because memcached has none that can be asked:
-// docs/concepts/algorithms.md says what is guaranteed if the clocks of instances differ.
-// memcached keeps nothing for more than 30 days: a limit whose hits count for longer
-// (core.Limit.Lifetime), such as a sliding window of more than 15 days, is a
-// configuration error.
+// docs/concepts/algorithms.md says what is guaranteed if the clocks of instances differ. memcached
+// keeps nothing for more than 30 days: a limit whose hits count for longer (core.Limit.Lifetime),
+// such as a sliding window of more than 15 days, is a configuration error.
 //
-// A memcached that is restarted forgets everything, and a full one evicts items: give
-// counters a server of their own, with enough memory (an item takes about 150 bytes).
-// Several servers share the keys by a hash of the name modulo the number of servers: if
-// the list changes, most keys move to another server, and start again at 0.
+// A memcached that is restarted forgets everything, and a full one evicts items: give counters a
+// server of their own, with enough memory (an item takes about 150 bytes). Several servers share
+// the keys by a hash of the name modulo the number of servers: if the list changes, most keys move
+// to another server, and start again at 0.
 package memcachedstore
 
 import (
@@ -56,59 +53,34 @@ type Option func(*options)
 
 type options struct {
 	timeout   time.Duration
-	idle      int
 	clock     func() time.Time
-	slack     time.Duration // how much longer than needed an item is kept
 	askAlways bool
 	apart     bool
 	log       *slog.Logger
 }
 
-func newOptions(opts []Option) options {
-	o := options{timeout: 200 * time.Millisecond, idle: 256, clock: time.Now, slack: 2 * time.Second}
-	for _, opt := range opts {
-		if opt != nil {
-			opt(&o)
-		}
-	}
-	return o
-}
-
-// Timeout sets how long an operation may take, including all attempts: 1 ms or
-// more, 200 ms by default.
+// Timeout sets how long an operation with all attempts may take: 1 ms or more, 200 ms by default.
 func Timeout(d time.Duration) Option { return func(o *options) { o.timeout = d } }
 
-// IdleConnections sets how many idle connections to each server are kept: 1 or more,
-// 256 by default. If there are more concurrent decisions than that, connections are
-// made and closed all the time.
-func IdleConnections(n int) Option { return func(o *options) { o.idle = n } }
+// Clock sets the clock that decides, time.Now by default.
+func Clock(now func() time.Time) Option { return func(o *options) { o.clock = now } }
 
-// Clock sets the clock that decides, time.Now by default. With Clock, items are
-// kept for a minute longer than they are needed.
-func Clock(now func() time.Time) Option {
-	return func(o *options) { o.clock, o.slack = now, time.Minute }
-}
-
-// WithoutDenialCache makes the store ask memcached about every request, even
-// for a key that it has just denied. Without this option package
-// github.com/floodgate-go/floodgate/stores/denycache remembers a denial for a
-// second at most, and a reset by another process takes effect here after that.
+// WithoutDenialCache makes the store ask memcached about every request. Without this option,
+// package github.com/floodgate-go/floodgate/stores/denycache remembers a denial for a second at
+// most, and a reset by another process takes effect here after that.
 func WithoutDenialCache() Option { return func(o *options) { o.askAlways = true } }
 
-// Log sets where the store reports items that cannot be read, and clocks that
-// differ by a window or more, each once a minute at most: slog.Default() by default.
+// Log sets where the store reports items that cannot be read, and clocks that differ by a window or
+// more, each once a minute at most: slog.Default() by default.
 func Log(log *slog.Logger) Option { return func(o *options) { o.log = log } }
 
-// AnotherInstance lets the store count for limiters of the same names as
-// another Store of this process on the same servers. Without this option, Open
-// returns an error for such a limiter, because two limiters that share their
-// counters by accident deny each other's clients. It is for tests and benchmarks
-// that are several instances at once.
+// AnotherInstance lets the store count for limiters of the same names as another Store of this
+// process on the same servers. Without it, Open returns an error, because two limiters that share
+// their counters by accident deny each other's clients. It is for tests and benchmarks.
 func AnotherInstance() Option { return func(o *options) { o.apart = true } }
 
-// Store is a [core.Store] that counts in memcached. It is made by [New]. Its
-// methods, and those of the Counters that Open returns, may be called
-// concurrently.
+// Store is a [core.Store] that counts in memcached. It is made by [New]. Its methods, and those of
+// the Counters that Open returns, may be called concurrently.
 type Store struct {
 	options
 	client *memcache.Client
@@ -121,26 +93,26 @@ type Store struct {
 	gate   *closing.Gate
 }
 
-// New returns a store that counts in the servers, each "host:port" or the path
-// of a Unix socket. An operation fails if the server of its key does not
-// answer: a limiter then answers 503. To decide in the process instead, or to
-// allow all requests, put package
+// New returns a store that counts in the servers, each "host:port" or the path of a Unix socket. An
+// operation fails if the server of its key does not answer: a limiter then answers 503. To decide
+// in the process instead, or to allow all requests, put package
 // github.com/floodgate-go/floodgate/stores/resilient around the store.
 //
-// The order of the servers must be the same in all instances. New looks host
-// names up, once, but does not connect. The error wraps [core.ErrConfig] and
-// names the fields.
+// The order of the servers must be the same in all instances. New looks host names up, once, but
+// does not connect. The error wraps [core.ErrConfig] and names the fields.
 func New(servers []string, opts ...Option) (*Store, error) {
-	o := newOptions(opts)
+	o := options{timeout: 200 * time.Millisecond, clock: time.Now}
+	for _, opt := range opts {
+		if opt != nil {
+			opt(&o)
+		}
+	}
 	var errs []error
 	bad := func(format string, args ...any) {
 		errs = append(errs, fmt.Errorf("%w: "+format, append([]any{core.ErrConfig}, args...)...))
 	}
 	if o.timeout < time.Millisecond {
 		bad("Timeout: %v: must be 1ms or more", o.timeout)
-	}
-	if o.idle < 1 {
-		bad("IdleConnections: %v: must be 1 or more", o.idle)
 	}
 	if o.clock == nil {
 		bad("Clock: nil: must be a function")
@@ -156,21 +128,17 @@ func New(servers []string, opts ...Option) (*Store, error) {
 		return nil, err
 	}
 	client := memcache.NewFromSelector(selector)
-	client.Timeout, client.MaxIdleConns = o.timeout, o.idle
+	client.Timeout, client.MaxIdleConns = o.timeout, mostIdle
 	s := &Store{options: o, client: client, server: selector, runner: intime.New(o.timeout), turns: turns{seed: maphash.MakeSeed()}, gate: closing.New("memcached")}
 	s.names = names.New("memcached "+strings.Join(slices.Sorted(slices.Values(servers)), ","), o.apart)
 	runtime.AddCleanup(s, (*names.Owner).Release, s.names)
-	s.swaps = core.Must(swapstore.New(items{client, o.slack}, swapstore.Config{Clock: o.clock, Attempts: maxAttempts, Log: o.log}))
+	s.swaps = core.Must(swapstore.New(items{client}, swapstore.Config{Clock: o.clock, Attempts: maxAttempts, Log: o.log}))
 	s.outer = direct{s}
 	if !o.askAlways {
 		s.outer = core.Must(denycache.New(s.outer, denycache.Config{Clock: o.clock}))
 	}
 	return s, nil
 }
-
-// maxAttempts is how often a swap is tried. Usually the deadline ends it
-// earlier.
-const maxAttempts = 64
 
 // Open implements [core.Store].
 func (s *Store) Open(limiter string, rules []core.StoreRule) (core.Counters, error) {
@@ -191,8 +159,8 @@ func (s *Store) Guarantees() core.Guarantees {
 	return g
 }
 
-// Ping returns an error if a server does not answer, for a program that wants to know at
-// its start that the store works. It takes at most the Timeout for each server.
+// Ping returns an error if a server does not answer, for a program that wants to know at its start
+// that the store works. It takes at most the Timeout for each server.
 func (s *Store) Ping(context.Context) error {
 	if err := s.gate.Err(); err != nil {
 		return err
@@ -203,32 +171,32 @@ func (s *Store) Ping(context.Context) error {
 	return nil
 }
 
-// Close closes the connections, and releases the names of the limiters for another
-// Store of this process. Every later call returns an error that wraps [core.ErrClosed];
-// operations under way end normally. Closing again does nothing.
+// Close closes the connections, and releases the names of the limiters for another Store of this
+// process. Every later call returns an error that wraps [core.ErrClosed]; operations under way end
+// normally. Closing again does nothing.
 func (s *Store) Close() error {
 	s.gate.Close()
 	s.names.Release()
 	return s.client.Close()
 }
 
-// longest is the longest time for which memcached keeps an item; it takes a
-// longer one for a date (protocol.txt, "Expiration times").
-const longest = 30 * 24 * time.Hour
+const (
+	longest = 30 * 24 * time.Hour // memcached takes a longer time for a date (protocol.txt, "Expiration times")
+	slack   = time.Minute         // an item is kept so much longer than needed, because a clock may be late
 
-// LongestLifetime returns the longest [core.Limit.Lifetime] that a store with
-// these options accepts: 30 days less the extra time for which it keeps an
-// item. Open returns an error for a limit with a longer one.
-func LongestLifetime(opts ...Option) time.Duration { return newOptions(opts).longestLifetime() }
+	// LongestLifetime is the longest [core.Limit.Lifetime] that Open accepts.
+	LongestLifetime = longest - slack - time.Second
 
-func (o options) longestLifetime() time.Duration { return longest - o.slack - time.Second }
+	maxAttempts = 64    // of a swap; usually the deadline ends them earlier
+	mostIdle    = 1_024 // idle connections to a server
+)
 
 // direct is a Store without the denial cache.
 type direct struct{ *Store }
 
 // Open implements [core.Store].
 func (d direct) Open(limiter string, rules []core.StoreRule) (core.Counters, error) {
-	if err := d.check30Days(rules); err != nil {
+	if err := check30Days(rules); err != nil {
 		return nil, err
 	}
 	if err := d.names.Claim(limiter); err != nil {
@@ -238,23 +206,22 @@ func (d direct) Open(limiter string, rules []core.StoreRule) (core.Counters, err
 	return &counters{d.Store, limiter, rules, inner}, err
 }
 
-// check30Days returns an error for limits whose state memcached would drop
-// while it still counts.
-func (s *Store) check30Days(rules []core.StoreRule) error {
+// check30Days returns an error for limits whose state memcached would drop while it still counts.
+func check30Days(rules []core.StoreRule) error {
 	var errs []error
 	for _, r := range rules {
 		for _, l := range r.Limits {
-			if life, most := l.Lifetime(), s.longestLifetime(); life > most {
+			if life := l.Lifetime(); life > LongestLifetime {
 				errs = append(errs, fmt.Errorf("%w: rule %q, limit %q: Window: %v: hits count for up to %v, and a store in memcached keeps them for at most %v",
-					core.ErrConfig, r.Name, l.Name, l.Window, life, most))
+					core.ErrConfig, r.Name, l.Name, l.Window, life, LongestLifetime))
 			}
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// counters are those of a swapstore.Store. Their operations return in time and then
-// continue in the background: a charge is not lost because the client has hung up.
+// counters are those of a swapstore.Store. Their operations return in time and then continue in the
+// background: a charge is not lost because the client has hung up.
 type counters struct {
 	*Store
 	limiter string
@@ -264,18 +231,18 @@ type counters struct {
 
 // Reopen implements [core.Counters].
 func (c *counters) Reopen(rules []core.StoreRule) (core.Counters, error) {
-	if err := c.check30Days(rules); err != nil {
+	if err := check30Days(rules); err != nil {
 		return nil, err
 	}
 	inner, err := c.inner.Reopen(rules)
 	return &counters{c.Store, c.limiter, rules, inner}, err
 }
 
-// Do implements [core.Counters]. A block for longer than memcached keeps a value is an
-// error that wraps [core.ErrConfig].
+// Do implements [core.Counters]. A block for longer than memcached keeps a value is an error that
+// wraps [core.ErrConfig].
 func (c *counters) Do(ctx context.Context, b *core.Batch) error {
-	if most := c.longestLifetime(); b.Op == core.OpBlock && b.For > most {
-		return fmt.Errorf("%w: limiter %q: blocking for %v: a store in memcached keeps values for at most %v", core.ErrConfig, c.limiter, b.For, most)
+	if b.Op == core.OpBlock && b.For > LongestLifetime {
+		return fmt.Errorf("%w: limiter %q: blocking for %v: a store in memcached keeps values for at most %v", core.ErrConfig, c.limiter, b.For, LongestLifetime)
 	}
 	if err := c.runner.Do(ctx, (*operation)(c), b); err != nil {
 		return fmt.Errorf("memcached: limiter %q: %w", c.limiter, err)
@@ -283,19 +250,15 @@ func (c *counters) Do(ctx context.Context, b *core.Batch) error {
 	return nil
 }
 
-// ServerOf returns the address of the server that has the counters of a key of
-// the rule with this index: package resilient gives each server a circuit
-// breaker.
+// ServerOf returns the address of the server that has the counters of a key of the rule with this
+// index: package resilient gives each server a circuit breaker.
 func (c *counters) ServerOf(rule int, key []byte) string {
-	addr, err := c.server.PickServer(c.rules[rule].StoredKey(c.limiter, key))
-	if err != nil {
-		return ""
-	}
+	addr, _ := c.server.PickServer(c.rules[rule].StoredKey(c.limiter, key)) // an error if there are no servers
 	return addr.String()
 }
 
-// operation does the operations of counters, with a deadline of their own: the end of the
-// caller's context ends only the waiting.
+// operation does the operations of counters, with a deadline of their own: the end of the caller's
+// context ends only the waiting.
 type operation counters
 
 func (o *operation) Do(ctx context.Context, b *core.Batch) error {
@@ -305,17 +268,15 @@ func (o *operation) Do(ctx context.Context, b *core.Batch) error {
 	return o.inner.Do(ctx, b)
 }
 
-// turns makes the callers of this process swap the same item one after another: of
-// many at once, all but one would fail and try again. A caller whose turn comes after its
-// deadline returns at once.
+// turns makes the callers of this process swap the same item one after another: of many at once,
+// all but one would fail and try again. Whose turn comes after its deadline returns at once.
 type turns struct {
 	seed  maphash.Seed
 	turns [1024]sync.Mutex // each key has one of them
 }
 
-// begin waits for the turns of all items' keys and returns the function that
-// ends them. Turns are taken in ascending order, so that no two callers wait
-// for each other.
+// begin waits for the turns of all items' keys and returns the function that ends them. Turns are
+// taken in ascending order, so that no two callers wait for each other.
 func (t *turns) begin(items []core.Item) (end func()) {
 	places := make([]int, 0, len(items))
 	for i := range items {

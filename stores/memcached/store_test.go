@@ -97,11 +97,11 @@ func TestGuarantees(t *testing.T) {
 }
 
 func TestWrongOptionsAreNamed(t *testing.T) {
-	_, err := memcachedstore.New(nil, memcachedstore.Timeout(0), memcachedstore.IdleConnections(0), memcachedstore.Clock(nil), nil)
+	_, err := memcachedstore.New(nil, memcachedstore.Timeout(0), memcachedstore.Clock(nil), nil)
 	if !errors.Is(err, core.ErrConfig) {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"servers: none", "Timeout: 0s", "IdleConnections: 0", "Clock: nil"} {
+	for _, want := range []string{"servers: none", "Timeout: 0s", "Clock: nil"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in:\n%v", want, err)
 		}
@@ -109,7 +109,7 @@ func TestWrongOptionsAreNamed(t *testing.T) {
 	if _, err := memcachedstore.New([]string{"nonsense"}); !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), "nonsense") {
 		t.Error(err)
 	}
-	if err := newStore(t, []string{"127.0.0.1:1"}, memcachedstore.Timeout(time.Millisecond), memcachedstore.IdleConnections(1)).Ping(t.Context()); err == nil {
+	if err := newStore(t, []string{"127.0.0.1:1"}, memcachedstore.Timeout(time.Millisecond)).Ping(t.Context()); err == nil {
 		t.Error("Ping of nobody: no error")
 	}
 	if err := newStore(t, []string{memcachedtest.Start(t).Addr}).Ping(t.Context()); err != nil {
@@ -216,10 +216,10 @@ func TestAClosedStoreDoesNotCount(t *testing.T) {
 func TestItemsOutliveTheirWindows(t *testing.T) {
 	server := memcachedtest.Start(t)
 	for window, want := range map[time.Duration]string{
-		time.Millisecond:               "t=3",
-		time.Second:                    "t=3",
-		time.Second + time.Millisecond: "t=4",
-		24 * time.Hour:                 "t=86402",
+		time.Millisecond:               "t=61",
+		time.Second:                    "t=61",
+		time.Second + time.Millisecond: "t=62",
+		24 * time.Hour:                 "t=86460",
 	} {
 		l := newLimiter(t, newStore(t, []string{server.Addr}), fmt.Sprint("ttl", window.Microseconds()), core.Limit{Quota: 5, Window: window, Algorithm: core.FixedWindow})
 		d, err := take(l, "k")
@@ -238,15 +238,10 @@ func atoi(s string) (n int) {
 	return n
 }
 
-// memcached keeps an item for 30 days at most, two seconds or, with a clock of the application's, a
-// minute longer than it is needed: a limit that needs more is rejected, also later.
+// memcached keeps an item for 30 days at most, and the store keeps it a minute longer than it is
+// needed: a limit that needs more is rejected, also later.
 func TestLimitsOfMoreThanThirtyDays(t *testing.T) {
 	const day = 24 * time.Hour
-	for slack, opts := range map[time.Duration][]memcachedstore.Option{2 * time.Second: {nil}, time.Minute: {memcachedstore.Clock(time.Now)}} {
-		if got, want := memcachedstore.LongestLifetime(opts...), 30*day-slack-time.Second; got != want {
-			t.Errorf("the longest lifetime is %v, want %v", got, want)
-		}
-	}
 	fixed := func(window time.Duration) core.Limit {
 		return core.Limit{Quota: 3, Window: window, Algorithm: core.FixedWindow}
 	}
@@ -256,8 +251,8 @@ func TestLimitsOfMoreThanThirtyDays(t *testing.T) {
 		limit core.Limit
 		fits  bool
 	}{
-		{fixed(29 * day), true}, {core.Limit{Quota: 1, Window: 14 * day}, true}, {fixed(memcachedstore.LongestLifetime()), true},
-		{fixed(memcachedstore.LongestLifetime() + time.Millisecond), false}, {fixed(30 * day), false}, {core.Limit{Quota: 1, Window: 15 * day}, false},
+		{fixed(29 * day), true}, {core.Limit{Quota: 1, Window: 14 * day}, true}, {fixed(memcachedstore.LongestLifetime), true},
+		{fixed(memcachedstore.LongestLifetime + time.Millisecond), false}, {fixed(30 * day), false}, {core.Limit{Quota: 1, Window: 15 * day}, false},
 		{core.Limit{Quota: 2, Window: 20 * day, Algorithm: core.TokenBucket, Burst: 4}, false},
 		{core.Limit{Quota: 2, Window: day, Algorithm: core.FixedWindow, Lockout: core.Lockout{First: day, Max: 16 * day, Decay: 16 * day}}, false},
 	} {
@@ -272,7 +267,7 @@ func TestLimitsOfMoreThanThirtyDays(t *testing.T) {
 	if d, err := take(changed, "k"); err != nil || !d.Allowed {
 		t.Errorf("after the last change: %v, %v", d, err)
 	}
-	for length, fits := range map[time.Duration]bool{memcachedstore.LongestLifetime(): true, memcachedstore.LongestLifetime() + 1: false} {
+	for length, fits := range map[time.Duration]bool{memcachedstore.LongestLifetime: true, memcachedstore.LongestLifetime + 1: false} {
 		if err := changed.Block(t.Context(), length, core.Hit{Rule: "r", Key: "k"}); (err == nil) != fits || err != nil && !errors.Is(err, core.ErrConfig) {
 			t.Errorf("a block for %v: %v", length, err)
 		}

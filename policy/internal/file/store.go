@@ -248,7 +248,7 @@ func (s *Store) serves(l core.Limit) (problem, hint string) {
 	if s.Synced != nil && (!l.Aligned || l.Algorithm != core.FixedWindow && l.Algorithm != core.SlidingWindow) {
 		return fmt.Sprintf("%v: a synced store counts aligned fixed_window and sliding_window limits only", l), "write aligned behind the limit"
 	}
-	if life, most := l.Lifetime(), memcachedstore.LongestLifetime(); s.Memcached != nil && life > most {
+	if life, most := l.Lifetime(), memcachedstore.LongestLifetime; s.Memcached != nil && life > most {
 		if l.Zone != nil {
 			hint = "write week, or count in Redis"
 		}
