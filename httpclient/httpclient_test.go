@@ -209,10 +209,7 @@ func TestTheOutcomeOfARequestWithoutABody(t *testing.T) {
 					t.Errorf("%s: recovered %v, the body is closed %d times", row.name, got, body.closed.Load())
 				}
 			}()
-			resp, _ := transport(limiter, row.base).RoundTrip(request(ctx, t, "http://a/", body))
-			if resp != nil && resp.Body != nil {
-				_ = resp.Body.Close()
-			}
+			_, _ = transport(limiter, row.base).RoundTrip(request(ctx, t, "http://a/", body))
 		}()
 		got := outcomes()
 		if len(got) != 1 || got[0].Status != row.want.Status || got[0].Canceled != row.want.Canceled || got[0].Panicked != row.want.Panicked {
@@ -226,7 +223,12 @@ func TestARequestIsNotChanged(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) }))
 	defer server.Close()
 	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{
-		Name: "user", Key: keyfuncs.PostField("username"), Limits: []core.Limit{core.PerHour(1)},
+		Name: "user", Limits: []core.Limit{core.PerHour(1)}, Key: func(dst []byte, r core.Request) ([]byte, error) {
+			if head, err := r.Body(4); err == nil && string(head) != "user" {
+				t.Errorf("4 bytes of the body: %q", head)
+			}
+			return keyfuncs.PostField("username")(dst, r)
+		},
 	}}}))
 	rt := core.Must(httpclient.New(httpclient.Config{Limiter: limiter, Base: server.Client().Transport}))
 	defer rt.CloseIdleConnections()

@@ -146,7 +146,7 @@ func (hooks) Cost(core.Request) (int64, error) { return 1, nil }
 // has. Slots that are held stay held, and requests that wait keep the old Max. After an error
 // nothing has changed.
 func (l *Limiter) Reconfigure(c Config) error {
-	c.Name, c.Store, c.Lease = l.limiter.Name(), l.slots.store, l.slots.lease
+	c.Name, c.Lease = l.limiter.Name(), l.slots.lease
 	if err := c.check(); err != nil {
 		return err
 	}

@@ -18,9 +18,9 @@ import (
 
 func TestConfigurationsThatCannotBe(t *testing.T) {
 	for want, c := range map[string]inflight.Config{
-		"Max: 0: must be":   {Key: byHeader},
-		"Max: 1000001":      {Max: inflight.MaxSlots + 1},
-		"Lease: 999ms":      {Max: 1, Lease: 999 * time.Millisecond},
+		"Max: 0: must be": {Key: byHeader},
+		"Max: 1000001":    {Max: inflight.MaxSlots + 1},
+		"Lease: 999ms: must be from 1s to 1h0m0s, or 0 for 30s": {Max: 1, Lease: 999 * time.Millisecond},
 		"Lease: 1h0m0.001s": {Max: 1, Lease: time.Hour + time.Millisecond},
 		`Name: ""`:          {Max: 1, Store: newMemory()},
 		`Name: "a b"`:       {Max: 1, Name: "a b"},
@@ -31,7 +31,7 @@ func TestConfigurationsThatCannotBe(t *testing.T) {
 		}
 	}
 	l := newLimiter(t, inflight.Config{Max: 1})
-	if err := l.Reconfigure(inflight.Config{Max: -1}); !errors.Is(err, core.ErrConfig) {
+	if err := l.Reconfigure(inflight.Config{}); !errors.Is(err, core.ErrConfig) {
 		t.Error(err)
 	}
 	for _, lease := range []time.Duration{inflight.MinLease, inflight.MaxLease} {
@@ -79,7 +79,7 @@ func TestAtMostMaxOfEachKey(t *testing.T) {
 			l.Settle(request(t.Context(), "b"), d, core.Outcome{})
 		}
 		denial := l.Deny(request(t.Context(), "a"), all[2])
-		if denial.Status != 429 || all[2].NeedsOutcome() || l.Held() != 2 {
+		if denial.Status != 429 || all[2].NeedsOutcome() || l.Held() != 2 || len(all[2].AppendHeaders(nil)) != 2 {
 			t.Errorf("%+v, %d held", denial, l.Held())
 		}
 		for _, d := range all[:2] {
@@ -129,7 +129,7 @@ func TestAcquire(t *testing.T) {
 		if err := l.Close(); err != nil {
 			t.Error(err)
 		}
-		if _, ok, err := l.Acquire(t.Context(), "k"); ok || !errors.Is(err, core.ErrClosed) {
+		if _, ok, err := l.Acquire(t.Context(), "k"); ok || !errors.Is(err, core.ErrClosed) || !errors.Is(err, core.ErrNotCharged) {
 			t.Errorf("after Close: %v, %v", ok, err)
 		}
 	})
@@ -156,7 +156,6 @@ func TestReconfigure(t *testing.T) {
 		defer l.Close() //nolint:errcheck // nil
 		r := request(t.Context(), "k")
 		first := l.Check(r)
-		c.Max = 2
 		if err := l.Reconfigure(inflight.Config{Max: 2, Key: byHeader, Name: "a b", Lease: 1}); err != nil {
 			t.Fatal(err)
 		}
@@ -200,7 +199,7 @@ func TestManyCallers(t *testing.T) {
 func TestRequestsWaitForASlot(t *testing.T) {
 	each(t, func(t *testing.T, c inflight.Config) {
 		counter := new(hooktest.Counter)
-		c.Max, c.MaxWait, c.Observer = 2, 2*time.Second, counter
+		c.Max, c.MaxWait, c.MaxWaiters, c.Observer = 2, 2*time.Second, 7, counter
 		l := newLimiter(t, c)
 		defer l.Close() //nolint:errcheck // nil
 		const requests = 10
@@ -229,7 +228,7 @@ func TestRequestsWaitForASlot(t *testing.T) {
 			}
 		}
 		for i := 6; i < requests; i++ {
-			if at[i] > 2*time.Second {
+			if at[i] > 2*time.Second || i == requests-1 && at[i] > 0 { // there are 7 in line before the last
 				t.Errorf("request %d is denied at %v", i, at[i])
 			}
 		}

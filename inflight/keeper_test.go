@@ -1,8 +1,11 @@
 package inflight_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -40,14 +43,16 @@ func TestSlotsAreRenewedTogether(t *testing.T) {
 	})
 }
 
-// A store that fails denies, and an acquire that it has done all the same is released.
+// A store that fails denies, and an acquire that it has done all the same is released. At most 10,000
+// slots wait for their release, and 500 are released together.
 func TestAnAcquireThatFailsIsReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory()
-		l := newLimiter(t, inflight.Config{Max: 1, Store: m})
+		var log bytes.Buffer
+		l := newLimiter(t, inflight.Config{Max: 1, Store: m, Log: slog.New(slog.NewTextHandler(&log, nil))})
 		m.fail(func(operation string) (before, after bool) { return false, operation == "acquire" })
-		if d := l.Check(request(t.Context(), "k")); d.Allowed || d.Reason != core.ReasonFailed || d.Status() != 503 {
-			t.Error(d)
+		if d := l.Check(request(t.Context(), "k")); d.Allowed || d.Reason != core.ReasonFailed || d.Status() != 503 || !strings.Contains(log.String(), errGone.Error()) {
+			t.Errorf("%v, logged: %s", d, &log)
 		}
 		if m.held() != 1 || l.Held() != 0 {
 			t.Errorf("%d held, %d here", m.held(), l.Held())
@@ -55,6 +60,20 @@ func TestAnAcquireThatFailsIsReleased(t *testing.T) {
 		time.Sleep(time.Second)
 		if synctest.Wait(); m.held() != 0 {
 			t.Errorf("%d held after a second", m.held())
+		}
+		releases := 0
+		m.fail(func(operation string) (before, after bool) {
+			if operation == "release" {
+				releases++
+			}
+			return operation == "acquire", false
+		})
+		for range 10_001 {
+			_, _, _ = l.Acquire(t.Context(), "k")
+		}
+		time.Sleep(time.Second)
+		if synctest.Wait(); releases != 20 {
+			t.Errorf("%d releases of 10,001 slots", releases)
 		}
 	})
 }
@@ -191,19 +210,19 @@ func TestARenewalThatHangs(t *testing.T) {
 	})
 }
 
-// hangingOnce makes the first renewal wait until its context ends.
+// hangingOnce makes the first renewal wait until a millisecond after the end of its context.
 type hangingOnce struct {
 	*memory
 	once sync.Once
 }
 
 func (h *hangingOnce) RenewSlots(ctx context.Context, limiter string, slots []inflight.Slot, lease time.Duration) error {
-	h.once.Do(func() { <-ctx.Done() })
+	h.once.Do(func() { <-ctx.Done(); time.Sleep(time.Millisecond) })
 	return h.memory.RenewSlots(ctx, limiter, slots, lease)
 }
 
-// Close does not wait for a renewal that hangs, and nothing goes on after it: the slots end with
-// their leases.
+// Close ends the context of a renewal and waits for its end, and nothing goes on after it: the slots
+// end with their leases.
 func TestCloseEndsTheRenewals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory()
@@ -212,7 +231,7 @@ func TestCloseEndsTheRenewals(t *testing.T) {
 		time.Sleep(10*time.Second + time.Millisecond)
 		synctest.Wait()
 		began := time.Now()
-		if err := l.Close(); err != nil || time.Since(began) > 0 {
+		if err := l.Close(); err != nil || time.Since(began) != time.Millisecond {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
 		time.Sleep(20 * time.Second)

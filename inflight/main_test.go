@@ -1,6 +1,7 @@
 package inflight_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,7 +40,7 @@ func newLimiter(t testing.TB, c inflight.Config) *inflight.Limiter {
 	if c.Key == nil {
 		c.Key = byHeader
 	}
-	c.Log = slog.New(slog.DiscardHandler)
+	c.Log = cmp.Or(c.Log, slog.New(slog.DiscardHandler))
 	l := core.Must(inflight.New(c))
 	t.Cleanup(func() { _ = l.Close() })
 	return l

@@ -133,6 +133,9 @@ func (s *suite) grantsBlocked(t *testing.T) {
 	if err := Do(context.Background(), c.bound, core.OpBlock, &core.Batch{For: time.Minute, Items: []core.Item{c.item(0, "k", 1)}}); err != nil {
 		t.Fatal(err)
 	}
+	if r := c.take("k", 1).Items[0].Results[0]; min(r.RetryAfter, r.ResetAfter, r.MoreAfter) <= time.Minute {
+		t.Errorf("the limit denies for longer than the block: %+v", r)
+	}
 	if r := c.grant(c.item(0, "k", 5)).Items[0].Results[0]; r.Remaining != 0 || min(r.ResetAfter, r.MoreAfter) < time.Minute {
 		t.Errorf("blocked: %+v", r)
 	}

@@ -67,38 +67,6 @@ func TestARestartForgets(t *testing.T) {
 	}
 }
 
-func TestAnotherListOfServers(t *testing.T) {
-	t.Parallel()
-	addrs := []string{memcachedtest.Start(t).Addr, memcachedtest.Start(t).Addr, memcachedtest.Start(t).Addr}
-	two := newLimiter(t, newStore(t, addrs[:2]), "servers", core.PerHour(3))
-	three := newLimiter(t, newStore(t, addrs), "servers", core.PerHour(3))
-	moved := 0
-	for key := range 60 {
-		allowed := 0
-		for _, l := range []*core.Limiter{two, three} {
-			for range 5 {
-				d, err := take(l, fmt.Sprint(key))
-				if err != nil {
-					t.Fatal(err)
-				}
-				if d.Allowed {
-					allowed++
-				}
-			}
-		}
-		switch allowed {
-		case 3:
-		case 6:
-			moved++
-		default:
-			t.Errorf("key %d: %d allowed", key, allowed)
-		}
-	}
-	if moved == 0 || moved == 60 {
-		t.Errorf("%d of 60 keys have moved", moved)
-	}
-}
-
 func TestAServerWithoutRoom(t *testing.T) {
 	t.Parallel()
 	l := newLimiter(t, newStore(t, []string{memcachedtest.Start(t, "-m", "4", "-I", "1m").Addr}, memcachedstore.Timeout(patience)), "room", core.PerHour(100))

@@ -18,16 +18,6 @@ import (
 	"github.com/floodgate-go/floodgate/stores/swapstore"
 )
 
-// A value that is sealed is a value, also if it is empty.
-func TestAnEmptyValue(t *testing.T) {
-	if open(seal(nil)) == nil {
-		t.Error("a sealed empty value opens as none")
-	}
-	if open([]byte{0, 0, 0}) != nil {
-		t.Error("three bytes open as a value")
-	}
-}
-
 // Only an error that proves that nothing was stored says so: a connection that
 // was never made, or the server's word.
 func TestErrorsThatProveThatNothingWasStored(t *testing.T) {
@@ -84,6 +74,10 @@ func TestAnItemThatOutlivesMemcachedsLongestTime(t *testing.T) {
 		values, err := s.Load(t.Context(), []string{name})
 		if err != nil || !bytes.Equal(values[0].Value, []byte("state")) {
 			t.Errorf("a value for %v is %q at once (%v)", ttl, values[0].Value, err)
+		}
+		deleted := s.Delete(t.Context(), []string{name})
+		if swapped, err := s.Swap(t.Context(), name, values[0], []byte("other"), ttl); deleted != nil || swapped || err != nil {
+			t.Errorf("a deleted value is swapped: %t, %v; Delete: %v", swapped, err, deleted)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -124,8 +125,8 @@ func TestADenialIsRemembered(t *testing.T) {
 		opts []memcachedstore.Option
 		asks bool
 	}{"remembered": {nil, false}, "asked": {[]memcachedstore.Option{memcachedstore.WithoutDenialCache()}, true}} {
-		server := memcachedtest.Start(t)
-		l := newLimiter(t, newStore(t, []string{server.Addr}, append(c.opts, memcachedstore.Timeout(patience), memcachedstore.Clock(func() time.Time { return time.Unix(1_764_000_000, 0) }))...), name, core.PerHour(1))
+		server, now := memcachedtest.Start(t), time.Unix(1_764_000_000, 0)
+		l := newLimiter(t, newStore(t, []string{server.Addr}, append(c.opts, memcachedstore.Timeout(patience), memcachedstore.Clock(func() time.Time { return now }))...), name, core.PerHour(1))
 		for range 2 {
 			_, _ = take(l, "k")
 		}
@@ -135,6 +136,10 @@ func TestADenialIsRemembered(t *testing.T) {
 		}
 		if asked := statistic(t, server, "cmd_get") > before; asked != c.asks {
 			t.Errorf("%s: memcached was asked: %v", name, asked)
+		}
+		now = now.Add(2 * time.Hour)
+		if d, err := take(l, "k"); err != nil || !d.Allowed {
+			t.Errorf("%s: two hours later by the store's clock: %v, %v", name, d, err)
 		}
 	}
 }
@@ -222,7 +227,8 @@ func TestItemsOutliveTheirWindows(t *testing.T) {
 		24 * time.Hour:                 "t=86460",
 	} {
 		l := newLimiter(t, newStore(t, []string{server.Addr}), fmt.Sprint("ttl", window.Microseconds()), core.Limit{Quota: 5, Window: window, Algorithm: core.FixedWindow})
-		d, err := take(l, "k")
+		_, _ = take(l, "k")
+		d, err := take(l, "k") // replaces the item
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -278,7 +284,8 @@ func TestForeignValuesAreReplaced(t *testing.T) {
 	addr := memcachedtest.Start(t).Addr
 	client := memcache.New(addr)
 	defer client.Close() //nolint:errcheck // of no interest any more
-	l := newLimiter(t, newStore(t, []string{addr}, memcachedstore.WithoutDenialCache()), "foreign", core.PerHour(5), core.Limit{Quota: 50, Window: 24 * time.Hour})
+	var log strings.Builder
+	l := newLimiter(t, newStore(t, []string{addr}, memcachedstore.WithoutDenialCache(), memcachedstore.Log(slog.New(slog.NewTextHandler(&log, nil)))), "foreign", core.PerHour(5), core.Limit{Quota: 50, Window: 24 * time.Hour})
 	d, err := take(l, "k")
 	if err != nil {
 		t.Fatal(err)
@@ -314,5 +321,8 @@ func TestForeignValuesAreReplaced(t *testing.T) {
 		if item, err := client.Get(d.StoredKey()); err != nil || item.Flags != 0 { // a client that compresses would read them
 			t.Errorf("%s: stored %+v, %v", name, item, err)
 		}
+	}
+	if strings.Count(log.String(), "cannot be read") != 1 {
+		t.Errorf("logged: %s", &log)
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/core/storetest"
+	"github.com/floodgate-go/floodgate/inflight"
 	"github.com/floodgate-go/floodgate/internal/faultproxy"
 	"github.com/floodgate-go/floodgate/internal/processtest"
 	"github.com/floodgate-go/floodgate/internal/redistest"
@@ -406,11 +407,15 @@ func TestScan(t *testing.T) {
 	}
 }
 
-func TestScanOfAServerThatIsNotThere(t *testing.T) {
-	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
-	defer client.Close() //nolint:errcheck // nothing was connected
-	store := redisstore.New(client, redisstore.Timeout(200*time.Millisecond))
-	if err := store.Scan(t.Context(), "a", []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerSecond(1)}}}, func(redisstore.Stored) error { return nil }); err == nil {
-		t.Error("no error")
+func TestAServerThatIsNotThere(t *testing.T) {
+	for _, client := range []redis.UniversalClient{redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"}), redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}})} {
+		store := redisstore.New(client, redisstore.Timeout(200*time.Millisecond))
+		var scanned, acquired *redisstore.Error
+		err := store.Scan(t.Context(), "a", hourly, func(redisstore.Stored) error { return nil })
+		_, _, none := store.AcquireSlot(t.Context(), "a", inflight.Slot{Key: "k"}, 1, time.Second)
+		if !errors.As(err, &scanned) || scanned.Unknown || !errors.As(none, &acquired) || !acquired.Unknown {
+			t.Errorf("Scan: %v; AcquireSlot: %v", err, none)
+		}
+		_ = client.Close()
 	}
 }

@@ -328,6 +328,7 @@ func TestAWrongConfigurationIsNamed(t *testing.T) {
 	}
 	for want, c := range map[string]resilient.Config{
 		"Instances: 2":       {OnFailure: resilient.FailOpen, Instances: 2},
+		"Instances: 3":       {OnFailure: resilient.FailClosed, Instances: 3},
 		"Instances: 1048577": {Instances: resilient.MaxInstances + 1},
 		"MaxKeys: -1":        {MaxKeys: -1},
 	} {

@@ -47,6 +47,9 @@ func TestForeignStoredValuesDenyTheirKey(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			var log strings.Builder
 			w := newWorld(t, slog.New(slog.NewTextHandler(&log, nil)), core.StoreRule{Name: "a", Limits: c.limits, DenyUnreadable: c.deny})
+			if !w.do(core.OpPeek, 1).Allowed || log.Len() > 0 {
+				t.Errorf("without a value, it is denied or logged: %s", &log)
+			}
 			w.put(stored("a"), c.value)
 			for range 3 {
 				b := w.do(core.OpTake, 1)
@@ -87,8 +90,7 @@ func TestForeignStoredValuesDenyTheirKey(t *testing.T) {
 }
 
 // A value that cannot be read stays as it is: after a peek without cost, a refund and a grant;
-// that of a newer version also after all that would
-// replace it.
+// that of a newer version also after all that would replace it.
 func TestWhatLeavesAValueThatCannotBeReadAsItIs(t *testing.T) {
 	for _, op := range []core.Op{core.OpPeek, core.OpRefund, core.OpGrant, core.OpTake, core.OpCharge, core.OpBlock} {
 		for value, newer := range map[string]bool{"abc": false, "\x07new": true} {

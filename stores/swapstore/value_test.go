@@ -156,7 +156,7 @@ func TestWhichRecordsOfOthersAreKept(t *testing.T) {
 	for i := range int64(40) {
 		end := codecNow + i - 3 - minute
 		value = appendRecord(value, end, append([]byte{44}, "whatever"...))
-		if i > 3 && i < 3+1+maxForeign {
+		if i > 3 && i < 3+1+32 {
 			want = appendRecord(want, end, append([]byte{44}, "whatever"...))
 		}
 	}

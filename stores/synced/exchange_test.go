@@ -288,8 +288,12 @@ func TestSync(t *testing.T) {
 					t.Errorf("round %d: after Sync %d are left of %s, want %d", round, got, key, 10-2*(round+1))
 				}
 			}
-			for range 5 { // nobody asks for the keys, and they drop out of the exchange
+			b.set(func(b *shared) { b.asked = 0 })
+			for range 5 { // nobody asks for the keys, and they drop out after three exchanges
 				_ = stores[1].Sync(t.Context())
+			}
+			if b.asked != 3*2*2 {
+				t.Errorf("round %d: %d windows were exchanged, want those of two keys three times", round, b.asked)
 			}
 		}
 		if d := time.Since(began); d != 0 {
@@ -323,8 +327,13 @@ func TestSync(t *testing.T) {
 			}
 		}
 		for _, interval := range []time.Duration{-1, 0} {
-			if err := newStore(t, newShared(), synced.Config{Interval: interval}).Sync(t.Context()); err != nil {
+			s := newStore(t, newShared(), synced.Config{Interval: interval, Windows: []time.Duration{time.Minute}})
+			if err := s.Sync(t.Context()); err != nil {
 				t.Errorf("interval %v: %v", interval, err)
+			}
+			_ = s.Close(t.Context())
+			if _, err := s.Rate(t.Context(), "k", time.Minute, 0); !errors.Is(err, core.ErrClosed) {
+				t.Errorf("interval %v: Rate after Close: %v", interval, err)
 			}
 		}
 	})

@@ -20,10 +20,16 @@ func TestTheWindowBeforeIsFetched(t *testing.T) {
 		for range 60 {
 			take(t, early[0], "k")
 		}
-		time.Sleep(40 * time.Second) // half of the next window
+		time.Sleep(2 * time.Second)
+		_, waiting := newNodes(t, b, 1, synced.Config{Interval: time.Second}, aligned(100, time.Minute))
+		time.Sleep(38 * time.Second) // half of the next window
 		_, late := newNodes(t, b, 1, synced.Config{Interval: time.Hour}, aligned(100, time.Minute))
 		if got := left(t, late[0], "k"); got != 70 {
 			t.Errorf("%d left, want 70: half of the 60 hits count", got)
+		}
+		time.Sleep(25 * time.Second)
+		if got := left(t, waiting[0], "k"); got != 95 {
+			t.Errorf("%d left, want 95: what was fetched counts until the next window ends", got)
 		}
 	})
 }
@@ -170,8 +176,8 @@ func TestAFetchThatHangs(t *testing.T) {
 		for i := range 20 {
 			newLimiterNamed(t, s, fmt.Sprint("more", i), aligned(10, time.Duration(i+1)*time.Hour))
 		}
-		if d := time.Since(began); d != 100*time.Millisecond {
-			t.Errorf("the limiters wait %v, want one Timeout", d)
+		if d := time.Since(began); d != 100*time.Millisecond || s.Stats().Failed != 1 {
+			t.Errorf("the limiters wait %v, want one Timeout; %+v", d, s.Stats())
 		}
 		left(t, l, "k")
 		time.Sleep(20 * time.Second)

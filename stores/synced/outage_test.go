@@ -49,7 +49,7 @@ func (s *scripted) Counters(ctx context.Context, namespace string, windows []tim
 	}
 }
 
-// With Interval 0, an operation may need a second push. If that fails, the caller learns it.
+// With Interval 0, an operation may need a second push. If that fails, the caller learns it, as of a reset.
 func TestALaterPushThatFails(t *testing.T) {
 	bind := func(s core.Store) core.Counters {
 		return core.Must(s.Open("l", []core.StoreRule{{Name: "r", Limits: []core.Limit{aligned(1, time.Hour)}}}))
@@ -61,13 +61,15 @@ func TestALaterPushThatFails(t *testing.T) {
 		cost  int64 // charged before
 		do    func(b core.Counters) error
 		fails int // of its pushes
+		every time.Duration
 	}{
-		"a denied take gives its hits back": {1, func(b core.Counters) error { return storetest.Do(context.Background(), b, core.OpTake, batch(1)) }, 2},
-		"a charge above the highest count":  {core.MaxQuota, func(b core.Counters) error { return storetest.Do(context.Background(), b, core.OpCharge, batch(5)) }, 2},
-		"a reset":                           {1, func(b core.Counters) error { return storetest.Do(context.Background(), b, core.OpReset, batch(1)) }, 1},
+		"a denied take gives its hits back": {1, func(b core.Counters) error { return storetest.Do(context.Background(), b, core.OpTake, batch(1)) }, 2, 0},
+		"a charge above the highest count":  {core.MaxQuota, func(b core.Counters) error { return storetest.Do(context.Background(), b, core.OpCharge, batch(5)) }, 2, 0},
+		"a reset":                           {1, func(b core.Counters) error { return storetest.Do(context.Background(), b, core.OpReset, batch(1)) }, 1, 0},
+		"a reset beside exchanges":          {1, func(b core.Counters) error { return storetest.Do(context.Background(), b, core.OpReset, batch(1)) }, 1, time.Hour},
 	} {
 		backend := &scripted{shared: newShared()}
-		b := bind(newStore(t, backend, synced.Config{Log: quiet}))
+		b := bind(newStore(t, backend, synced.Config{Interval: row.every, Log: quiet}))
 		if err := storetest.Do(context.Background(), b, core.OpCharge, batch(row.cost)); err != nil {
 			t.Fatal(err)
 		}
@@ -106,7 +108,7 @@ func (l *logged) count(what string) int {
 // Meanwhile decisions are degraded.
 func TestTheLogOfAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const fails, works = "do not answer", "answer again"
+		const fails, works = `counts for itself" namespace=default error=`, `answer again" namespace=default`
 		var log logged
 		b := newShared()
 		b.down = true

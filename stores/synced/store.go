@@ -154,7 +154,7 @@ func (c *counters) Reopen(rules []core.StoreRule) (core.Counters, error) {
 		all := rule{StoreRule: r}
 		for _, l := range r.Limits {
 			windows, ok := meter.NewWindows(meter.FromCore(l))
-			if !ok || l.Zone != nil {
+			if !ok {
 				return nil, fmt.Errorf("%w: rule %q, limit %q: %v: stores/synced counts in windows that begin at multiples of their length: set Aligned, and leave Zone out", core.ErrConfig, r.Name, l.Name, l)
 			}
 			suffix := ":s"

@@ -1,6 +1,7 @@
 package synced_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,7 +60,7 @@ type node struct{ *shared }
 func newNodes(t testing.TB, b *shared, n int, c synced.Config, limits ...core.Limit) (stores []*synced.Store, limiters []*core.Limiter) {
 	t.Helper()
 	for range n {
-		c.Log = quiet
+		c.Log = cmp.Or(c.Log, quiet)
 		s := newStore(t, &node{b}, c)
 		stores = append(stores, s)
 		limiters = append(limiters, newLimiter(t, s, limits...))
@@ -132,8 +133,10 @@ func TestAProcessEnds(t *testing.T) {
 			if err := s.Close(t.Context()); err != nil {
 				t.Errorf("closing again: %v", err)
 			}
-			if _, err := l.Take(t.Context(), 1, core.Hit{Rule: "r", Key: "k"}); !errors.Is(err, core.ErrClosed) {
-				t.Errorf("after Close: %v", err)
+			_, err = l.Take(t.Context(), 1, core.Hit{Rule: "r", Key: "k"})
+			_, opened := s.Open("another", nil)
+			if !errors.Is(err, core.ErrClosed) || !errors.Is(opened, core.ErrClosed) {
+				t.Errorf("after Close: %v; Open: %v", err, opened)
 			}
 		})
 	}
@@ -296,7 +299,7 @@ func TestReconfigureKeepsTheCountsOfEachLimit(t *testing.T) {
 
 func TestWrongConfigurationIsNamed(t *testing.T) {
 	_, err := synced.New(nil, synced.Config{Namespace: "a b", Interval: time.Microsecond, Windows: []time.Duration{1}, Timeout: 1, MaxKeys: -2})
-	for _, want := range []string{"backend: <nil>", `Namespace: "a b"`, "Interval: 1µs", "Windows[0]: 1ns", "Timeout: 1ns", "MaxKeys: -2"} {
+	for _, want := range []string{"backend: <nil>", `Namespace: "a b"`, "Interval: 1µs", "Windows[0]: 1ns", "Timeout: 1ns: must be 1ms or more, or 0 for 1s", "MaxKeys: -2: must be 1 or more, or 0 for 1000000"} {
 		if !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in:\n%v", want, err)
 		}
@@ -311,29 +314,24 @@ func TestWrongConfigurationIsNamed(t *testing.T) {
 	if _, err := synced.New(b, synced.Config{Interval: -1}); !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), `"default": is in use`) {
 		t.Errorf("a namespace twice: %v", err)
 	}
-	newStore(t, b, synced.Config{Interval: -1, Namespace: "another"})
+	newStore(t, b, synced.Config{Interval: -1, Namespace: strings.Repeat("n", 64)})
+	if _, err := synced.New(b, synced.Config{Interval: -1, Namespace: strings.Repeat("n", 65)}); err == nil {
+		t.Error("a namespace of 65 characters")
+	}
 	_ = first.Close(context.Background())
 	newStore(t, b, synced.Config{Interval: -1})
 
 	s := newStore(t, nil, synced.Config{Interval: -1, Windows: []time.Duration{time.Minute}})
-	for _, l := range []core.Limit{core.PerMinute(1), {Quota: 1, Window: time.Minute, Algorithm: core.TokenBucket}} {
+	for _, l := range []core.Limit{core.PerMinute(1), core.PerMonth(1), {Quota: 1, Window: time.Minute, Algorithm: core.TokenBucket}} {
 		_, err := core.New(core.Config{Name: "x", Store: s, Rules: []core.Rule{{Name: "r", Limits: []core.Limit{l}}}})
-		if !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), `rule "r", limit "r"`) || !strings.Contains(err.Error(), "Aligned") {
+		if !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), `rule "r", limit "r"`) || !strings.Contains(err.Error(), "set Aligned, and leave Zone out") {
 			t.Errorf("%v: %v", l, err)
 		}
 	}
-	_, err = core.New(core.Config{Name: "x", Store: s, Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerMonth(1)}}}})
-	if !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), "leave Zone out") {
-		t.Errorf("a month: %v", err)
-	}
-	if _, err := s.Increment(context.Background(), "k", time.Nanosecond, 1); !errors.Is(err, core.ErrConfig) {
-		t.Errorf("a window that is not in Windows: %v", err)
-	}
-	if _, err := s.Increment(context.Background(), "k", time.Second, core.MaxQuota+1); !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), "value: 2147483648") {
-		t.Errorf("a value above the highest quota: %v", err)
-	}
-	if _, err := s.Increment(context.Background(), "k", time.Second, -1); !errors.Is(err, core.ErrConfig) {
-		t.Errorf("a negative value: %v", err)
+	for want, value := range map[string]int64{"window: 1s": 1, "value: -1": -1, "value: 2147483648": core.MaxQuota + 1} {
+		if _, err := s.Increment(context.Background(), "k", time.Second, value); !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
 	}
 	const ops = core.OpTake | core.OpPeek | core.OpCharge | core.OpRefund | core.OpReset
 	for want, c := range map[core.Guarantees]synced.Config{

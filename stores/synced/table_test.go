@@ -2,6 +2,7 @@ package synced_test
 
 import (
 	"fmt"
+	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -113,15 +114,16 @@ func TestFetchedCountersAreBounded(t *testing.T) {
 			take(t, limiters[0], fmt.Sprint(i))
 		}
 		time.Sleep(1100 * time.Millisecond)
-		_, limiters = newNodes(t, b, 1, synced.Config{Interval: time.Hour, MaxKeys: 64}, aligned(10, day))
+		log := new(logged)
+		_, limiters = newNodes(t, b, 1, synced.Config{Interval: time.Hour, MaxKeys: 64, Log: slog.New(slog.NewTextHandler(log, nil))}, aligned(10, day))
 		known := 0
 		for i := range keys {
 			if take(t, limiters[0], fmt.Sprint(i)); left(t, limiters[0], fmt.Sprint(i)) == 8 {
 				known++
 			}
 		}
-		if known != 64 {
-			t.Errorf("%d of %d fetched counters were known, want 64", known, keys)
+		if known != 64 || log.count(`namespace=default fetched=64 error="more counters`) != 1 {
+			t.Errorf("%d of %d fetched counters were known, want 64; logged: %s", known, keys, &log.text)
 		}
 	})
 }

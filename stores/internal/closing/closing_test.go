@@ -17,18 +17,12 @@ func (c counting) Do(context.Context, *core.Batch) error { *c.calls++; return ni
 
 func (c counting) Reopen([]core.StoreRule) (core.Counters, error) { *c.calls++; return c, nil }
 
-type located struct{ counting }
-
-func (located) ServerOf(rule int, key []byte) string { return "server of " + string(key) }
-
-func (l located) Reopen([]core.StoreRule) (core.Counters, error) { *l.calls++; return l, nil }
-
 // The Counters of a closed gate, and all that were made of them by Reopen,
 // return ErrClosed and ask nobody.
 func TestCountersEndWithTheirGate(t *testing.T) {
 	calls := 0
 	g := closing.New("somestore")
-	first := g.Open(located{counting{&calls}})
+	first := g.Open(counting{&calls})
 	second, err := first.Reopen(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -57,19 +51,5 @@ func TestCountersEndWithTheirGate(t *testing.T) {
 	}
 	if calls != 5 {
 		t.Errorf("%d calls have reached the store after Close", calls-5)
-	}
-}
-
-func TestCountersReportTheServerIfTheirStoreDoes(t *testing.T) {
-	type locator interface{ ServerOf(int, []byte) string }
-	calls := 0
-	first := closing.New("s").Open(located{counting{&calls}})
-	for _, c := range []core.Counters{first, core.Must(first.Reopen(nil))} {
-		if got := c.(locator).ServerOf(0, []byte("k")); got != "server of k" {
-			t.Errorf("%q", got)
-		}
-	}
-	if _, ok := closing.New("s").Open(counting{&calls}).(locator); ok {
-		t.Error("counters without servers are a locator")
 	}
 }
