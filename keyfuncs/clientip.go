@@ -282,7 +282,7 @@ func parsePrefix(text string) (netip.Prefix, bool) {
 		}
 		p = netip.PrefixFrom(a.Unmap(), p.Bits()-96)
 	}
-	return p.Masked(), true
+	return p, true
 }
 
 // IPv6Prefix sets how many bits of an IPv6 address tell clients apart: 32 to 128. The

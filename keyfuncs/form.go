@@ -74,9 +74,6 @@ func formValue(body []byte, name *spelling) (string, error) {
 // (RFC 7578). If the body is malformed, it returns faultUnreadable and the value that it
 // has found before that.
 func multipartValue(body []byte, boundary string, name *spelling) (string, error) {
-	if boundary == "" {
-		return "", faultUnreadable
-	}
 	var o once
 	file := false
 	for r := multipart.NewReader(bytes.NewReader(body), boundary); ; {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -23,7 +24,7 @@ func TestValues(t *testing.T) {
 		header:  headers("X-Api-Key", "Key", "X-Two", "a", "X-Two", "b"),
 		cookies: map[string]string{"session": "s1"},
 		query:   map[string]string{"q": "v"},
-		values:  map[any]any{"user": "alice", "u": uint(7), "stringer": time.Second, "other": []int{1}, "url": &url.URL{Path: "/alice"}, "empty": "", "nil": (*url.URL)(nil), "named": userID("u7"), "small": int8(3)},
+		values:  map[any]any{"user": "alice", "u": uint64(1 << 63), "stringer": time.Second, "other": []int{1}, "url": &url.URL{Path: "/alice"}, "empty": "", "nil": (*url.URL)(nil), "named": userID("u7"), "small": int8(3)},
 	}
 	for _, row := range []struct {
 		name string
@@ -38,7 +39,7 @@ func TestValues(t *testing.T) {
 		{"query that is missing", keyfuncs.Query("none"), ""},
 		{"route", keyfuncs.Route(), "POST /login"},
 		{"user value", keyfuncs.UserValue("user"), "alice"},
-		{"user value, unsigned", keyfuncs.UserValue("u"), "7"},
+		{"user value, unsigned", keyfuncs.UserValue("u"), "9223372036854775808"},
 		{"user value, a pointer", keyfuncs.UserValue("url"), "/alice"},
 		{"user value, a Stringer", keyfuncs.UserValue("stringer"), "1s"},
 		{"user value, a named type", keyfuncs.UserValue("named"), "u7"},
@@ -301,7 +302,7 @@ func ExampleSplitKeys() {
 
 // PathValue and Route write one line about requests without a value, and none about others.
 func TestTheFirstRequestWithoutAValueOrARouteIsLogged(t *testing.T) {
-	for want, key := range map[string]core.KeyFunc{"PathValue finds no value": keyfuncs.PathValue("id"), "Route finds no matched route": keyfuncs.Route()} {
+	for want, key := range map[string]core.KeyFunc{"PathValue finds no value.*parameter=id": keyfuncs.PathValue("id"), "Route finds no matched route": keyfuncs.Route()} {
 		var text bytes.Buffer
 		log := slog.New(slog.NewTextHandler(&text, nil))
 		for i, step := range []struct {
@@ -312,7 +313,7 @@ func TestTheFirstRequestWithoutAValueOrARouteIsLogged(t *testing.T) {
 			if err != nil || string(got) != step.value {
 				t.Errorf("request %d: %q, %v", i, got, err)
 			}
-			if lines := strings.Count(text.String(), want); lines != step.lines || lines != strings.Count(text.String(), "level=ERROR") {
+			if lines := len(regexp.MustCompile(want).FindAllString(text.String(), -1)); lines != step.lines || lines != strings.Count(text.String(), "level=ERROR") {
 				t.Errorf("after request %d: %d lines, want %d:\n%s", i, lines, step.lines, text.String())
 			}
 		}

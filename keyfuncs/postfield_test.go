@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/requestlog"
 	"github.com/floodgate-go/floodgate/internal/usernames"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
@@ -28,7 +29,7 @@ func part(disposition, value string) string {
 func TestPostField(t *testing.T) {
 	for _, row := range []struct{ name, contentType, body, want string }{
 		{"form", formType, "a=b&username=alice&c=d", "alice"},
-		{"form, the only field", formType, "username=alice", "alice"},
+		{"a form that begins as JSON", formType, `{"x":"&username=alice&"}`, ""},
 		{"form, escapes", formType, "user%6eame=al%20ice+x", "al ice x"},
 		{"form, no value", formType, "username", ""},
 		{"form, empty value", formType, "username=", ""},
@@ -71,6 +72,7 @@ func TestPostField(t *testing.T) {
 		{"the other boolean", jsonType, `{"username":false}`, "false"},
 		{"a name that is no text", jsonType, `{"username":"alice",1:2}`, ""},
 		{"a value that is missing", jsonType, `{"username":}`, ""},
+		{"a form that only Fiber reads", formType + "+json", `{"username":"alice"}`, ""},
 		{"JSON of another kind", "model/gltf+json", `{"username":"alice"}`, ""},
 		{"XML of an application", "application/xml", `{"username":"alice"}`, ""},
 		{"null", jsonType, `{"username":null}`, ""},
@@ -340,18 +342,20 @@ func ExampleNormalize() {
 	// Output: "a" <nil>
 }
 
-func TestPostFieldLogsOnceThatTheBodyWasRead(t *testing.T) {
-	log := defaultLog(t, slog.LevelInfo)
-	f := keyfuncs.PostField("username", keyfuncs.Strict())
-	for _, kind := range []string{formType, jsonType, multipartType, "application/xml"} {
-		_, err := f(nil, &request{header: headers("Content-Type", kind), body: "x", bodyErr: core.ErrBodyRead})
-		var told *core.BadRequestError
-		if !errors.As(err, &told) || !strings.Contains(told.Detail, "put the limiter first") {
-			t.Errorf("%s: error %v", kind, err)
+func TestPostFieldLogsOnceWhyItCannotReadTheBody(t *testing.T) {
+	for bodyErr, want := range map[error]string{core.ErrBodyRead: "put the limiter first", requestlog.ErrNoBody: "use a key function that reads the message"} {
+		log := defaultLog(t, slog.LevelInfo)
+		f := keyfuncs.PostField("username", keyfuncs.Strict())
+		for _, kind := range []string{formType, jsonType, multipartType, "application/xml"} {
+			_, err := f(nil, &request{header: headers("Content-Type", kind), body: "x", bodyErr: bodyErr})
+			var told *core.BadRequestError
+			if !errors.As(err, &told) || !strings.Contains(told.Detail, want) {
+				t.Errorf("%s: error %v", kind, err)
+			}
 		}
-	}
-	if n := strings.Count(log.String(), "level=ERROR"); n != 1 {
-		t.Errorf("%d lines in the log: %s", n, log)
+		if n := strings.Count(log.String(), "level=ERROR"); n != 1 || !strings.Contains(log.String(), "field=username") {
+			t.Errorf("%d lines in the log: %s", n, log)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
 
@@ -20,10 +21,10 @@ import (
 // not valid UTF-8 unchanged. A guard denies requests with invisible characters in a name before it
 // calls Normalize: see Config.Normalize. It may be called concurrently.
 func Normalize(username string) string {
-	folded, err := usernames.Fold(strings.ToUpper(norm.NFKC.String(username)))
-	if err != nil {
+	if !utf8.ValidString(username) {
 		return username
 	}
+	folded, _ := usernames.Fold(strings.ToUpper(norm.NFKC.String(username))) // fails for other text only
 	// Fold may return text that is not in NFKC, and with capital letters.
 	return strings.TrimSpace(norm.NFKC.String(strings.ToLower(folded)))
 }

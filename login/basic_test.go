@@ -40,7 +40,8 @@ func TestRequestsAtOnceWithBasicAuthentication(t *testing.T) {
 		"wrong":                         {30, 0, 401, time.Second, "map[401:5 429:25]"},
 		"wrong, at once":                {30, 0, 401, 0, "map[401:5 429:25]"},
 		"wrong, after a failure":        {30, 401, 401, time.Second, "map[401:4 429:26]"},
-		"streams":                       {12, 0, 200, time.Minute, "map[200:5 429:7]"},
+		"slow":                          {10, 0, 200, 9 * time.Second, "map[200:10]"},
+		"streams":                       {12, 0, 200, 11 * time.Second, "map[200:5 429:7]"},
 		"other failures, after success": {30, 200, 403, time.Second, "map[403:30]"},
 	} {
 		t.Run(name, func(t *testing.T) {

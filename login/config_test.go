@@ -36,6 +36,7 @@ func TestConfigErrorsNameTheField(t *testing.T) {
 	}{
 		{"Field", login.Config{}},
 		{"Sources[0]", login.Config{Sources: []core.KeyFunc{nil}}},
+		{"", login.Config{Field: "u", Failures: core.PerHour(core.MaxQuota)}},
 		{`("address").Limits[0]`, login.Config{Field: "u", Attempts: core.PerMinute(-1)}},
 		{"Methods[1]", login.Config{Field: "u", Methods: []string{"POST", "get"}}},
 		{"Methods[0]", login.Config{Field: "u", Methods: []string{""}}},

@@ -28,7 +28,7 @@ const (
 	cookieLength = headLength + sha256.Size
 )
 
-var cookieEncoding = base64.RawURLEncoding.Strict()
+var cookieEncoding = base64.RawURLEncoding
 
 func (c *Config) mac(secret []byte, account string, head []byte) []byte {
 	h := hmac.New(sha256.New, secret)

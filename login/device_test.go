@@ -28,6 +28,10 @@ func TestADeviceCookie(t *testing.T) {
 	if c.MaxAge != 90*86400 || !c.Expires.Equal(time.Unix(1_764_000_000+90*86400, 0)) {
 		t.Errorf("valid for %v, until %v", c.MaxAge, c.Expires)
 	}
+	c, err = newSite(t, login.Config{Secrets: [][]byte{secret}, InsecureCookie: true, CookieName: "device"}).guard.DeviceCookie(t.Context(), "alice")
+	if err != nil || c.Secure || c.Name != "device" {
+		t.Errorf("for development: %+v, %v", c, err)
+	}
 	if _, err := newSite(t, login.Config{}).guard.DeviceCookie(t.Context(), "alice"); !errors.Is(err, core.ErrConfig) {
 		t.Errorf("without secrets: %v", err)
 	}

@@ -27,13 +27,14 @@ func TestTheGuardLimitsWhileTheStoreDoesNotAnswer(t *testing.T) {
 		c    login.Config
 		want string
 	}{
+		"has no other store":             {login.Config{}, "map[401:5 429:3]"},
 		"counts in this process":         {login.Config{Store: broken{}}, "map[401:5 429:3]"},
 		"the same, cached":               {login.Config{Store: core.Must(denycache.New(broken{}, denycache.Config{}))}, "map[401:5 429:3]"},
 		"keeps deadlines only":           {login.Config{Store: says{broken{}, slow}}, "map[401:5 429:3]"},
 		"fails fast only":                {login.Config{Store: says{broken{}, late}}, "map[401:5 429:3]"},
 		"fails closed":                   {login.Config{Store: broken{}, Resilience: closed}, "map[503:8]"},
 		"fails closed, by the owner":     {login.Config{Store: core.Must(resilient.New(broken{}, closed))}, "map[503:8]"},
-		"two instances share the quotas": {login.Config{Store: broken{}, Resilience: resilient.Config{Instances: 2}}, "map[401:2 429:6]"},
+		"two instances share the quotas": {login.Config{Store: broken{}, Resilience: resilient.Config{Instances: 2, Log: quiet}}, "map[401:2 429:6]"},
 	} {
 		var log bytes.Buffer
 		row.c.Log = slog.New(slog.NewTextHandler(&log, nil))
@@ -45,8 +46,13 @@ func TestTheGuardLimitsWhileTheStoreDoesNotAnswer(t *testing.T) {
 		if got := s.wrongs(8, "203.0.113.1", "alice"); got != row.want {
 			t.Errorf("%s, an hour later: %s, want %s", name, got, row.want)
 		}
-		if name == "counts in this process" && !strings.Contains(log.String(), errGone.Error()) {
-			t.Errorf("the guard's log does not say why the store fails: %s", &log)
+		own := row.c.Resilience.Log != nil
+		if says := strings.Contains(log.String(), errGone.Error()); name == "counts in this process" && !says || own && says {
+			t.Errorf("%s: the guard's log: %s", name, &log)
+		}
+		s.must(s.guard.Close())
+		if got := s.right("203.0.113.2", "bob"); got != 503 {
+			t.Errorf("%s: a closed guard answers with %d", name, got)
 		}
 	}
 }
@@ -156,13 +162,17 @@ func TestAnAddressThatCannotBeRememberedIsLogged(t *testing.T) {
 		store.left.Store(answered)
 		store.gone.Store(true)
 		s.want(many(1, func(int) int { return s.right("203.0.113.1", "alice") }), "map[200:1]")
-		if !strings.Contains(log.String(), "could not be remembered") || strings.Contains(log.String(), "203.0.113.1") {
+		if !strings.Contains(log.String(), "could not be remembered") || !strings.Contains(log.String(), errGone.Error()) || strings.Contains(log.String(), "203.0.113.1") {
 			t.Errorf("the store fails after %d operations: logged: %s", answered, &log)
 		}
 	}
 	log.Reset()
-	s = newSite(t, login.Config{Store: broken{}, Log: slog.New(slog.NewTextHandler(&log, nil))})
-	if s.right("203.0.113.1", "alice"); strings.Contains(log.String(), "remembered") {
+	store = newShared(t, core.MemoryConfig{})
+	s = newSite(t, login.Config{Store: store, Log: slog.New(slog.NewTextHandler(&log, nil)), Resilience: resilient.Config{Failures: 1}})
+	end := s.begin(form("203.0.113.1", "alice"))
+	store.gone.Store(true)
+	s.right("203.0.113.2", "bob")
+	if end(http.StatusOK); strings.Contains(log.String(), "remembered") {
 		t.Errorf("logged: %s", &log)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/keyfuncs"
 	"github.com/floodgate-go/floodgate/login"
 )
 
@@ -33,6 +34,7 @@ func TestWhichOutcomesCountAsFailures(t *testing.T) {
 		"a form":           {login.Config{}, a, ofForm},
 		"Basic":            {withBasic, basic, map[int]int{200: success, 302: success, 400: neither, 401: failure, 403: neither, 407: failure, 429: neither, 101: neither, 500: neither}},
 		"a form and Basic": {withBasic, both, ofForm},
+		"Basic and a form": {login.Config{Sources: []core.KeyFunc{login.BasicUser(), keyfuncs.PostField("username")}}, both, ofForm},
 		"JSON, 422 only":   {login.Config{Failure: only(422)}, a, map[int]int{200: success, 400: neither, 401: neither, 422: failure, 101: neither, 500: neither}},
 		"Success only":     {login.Config{Success: only(204, 101)}, a, map[int]int{200: failure, 204: success, 302: failure, 401: failure, 101: neither, 500: neither}},
 		"both":             {login.Config{Success: only(200, 401), Failure: only(101, 302, 401, 500)}, a, map[int]int{200: success, 204: neither, 302: failure, 401: failure, 101: neither, 500: neither}},
@@ -102,7 +104,7 @@ func TestRedirectFails(t *testing.T) {
 	success := login.RedirectFails("/login")
 	for status, want := range map[int]bool{299: true, 300: false, 399: false, 400: false} {
 		o := found("/login")
-		if o.Status = status; success(o) != want {
+		if o.Status = status; success(o) != want || status == 400 && login.RedirectFails("/elsewhere")(o) {
 			t.Errorf("status %d with the Location /login: success %v, want %v", status, !want, want)
 		}
 	}

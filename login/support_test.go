@@ -1,8 +1,11 @@
 package login_test
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -157,7 +160,8 @@ func TestAnUnblockTakesEffectOnOtherInstancesWithinASecond(t *testing.T) {
 func TestTheStandardDenialSaysWhyItDenies(t *testing.T) {
 	counters, store := private(t)
 	var standard core.Denial
-	s := newSite(t, login.Config{Store: counters, Log: quiet, OnDisallowed: func(_ core.Request, d core.Decision, denial core.Denial) core.Denial {
+	var log bytes.Buffer
+	s := newSite(t, login.Config{Store: counters, Log: slog.New(slog.NewTextHandler(&log, nil)), OnDisallowed: func(_ core.Request, d core.Decision, denial core.Denial) core.Denial {
 		standard = denial
 		return core.Denial{Status: d.Status() + 1}
 	}})
@@ -171,15 +175,16 @@ func TestTheStandardDenialSaysWhyItDenies(t *testing.T) {
 		store.gone.Store(row.gone)
 		s.last.Store(nil)
 		r := form("203.0.113.1", row.user)
-		if changed := s.guard.Deny(r, s.guard.Check(r)); changed.Status != row.status+1 || changed.Body != nil {
-			t.Errorf("the application's denial: %+v", changed)
+		d := s.guard.Check(r)
+		if changed := s.guard.Deny(r, d); changed.Status != row.status+1 || changed.Body != nil || errors.Is(d.Err, errGone) != row.gone {
+			t.Errorf("the application's denial of %v: %+v", d, changed)
 		}
 		denial := standard
 		if e := s.last.Load(); (e != nil) != (row.status == 429) {
 			t.Errorf("%d: the event %+v", row.status, e)
 		}
-		if body := string(denial.Body); denial.Status != row.status || !strings.Contains(body, fmt.Sprintf(`"status":%d,`, row.status)) || !strings.Contains(body, row.text) || strings.Contains(body, "address") {
-			t.Errorf("%d, want %d: %s", denial.Status, row.status, body)
+		if body := string(denial.Body); denial.Status != row.status || !strings.Contains(body, fmt.Sprintf(`"status":%d,`, row.status)) || !strings.Contains(body, row.text) || strings.Contains(body, "address") || strings.Contains(log.String(), "limiter=login ") != row.gone {
+			t.Errorf("%d, want %d: %s; logged: %s", denial.Status, row.status, body, &log)
 		}
 	}
 }

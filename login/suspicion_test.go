@@ -41,7 +41,7 @@ func TestOnSuspicion(t *testing.T) {
 	for i := range 30 {
 		r := form(ip(60+i), "alice")
 		d := s.guard.Check(r)
-		if d.Allowed || string(s.guard.Deny(r, d).Body) != "captcha" {
+		if d.Allowed || d.Reason != core.ReasonOverLimit || string(s.guard.Deny(r, d).Body) != "captcha" {
 			t.Fatalf("%+v", d)
 		}
 		for _, h := range d.AppendHeaders(nil) {
@@ -91,10 +91,10 @@ func TestTheLimitOfTheAddressLimitsCallsOfOnSuspicion(t *testing.T) {
 		asked++
 		return &core.Denial{} // no status
 	}})
-	s.flood(5, "alice")
-	s.want(s.wrongs(100, "203.0.113.7", "alice"), "map[429:100]")
-	if st := s.status("alice", "203.0.113.7"); asked != 20 || st.AddressAccount.Remaining != 5 || st.Account.Remaining != 5 {
-		t.Errorf("asked %d times by one address, want 20; %+v", asked, st)
+	s.flood(3, "alice")
+	s.want(s.wrongs(102, "203.0.113.7", "alice"), "map[401:2 429:100]")
+	if st := s.status("alice", "203.0.113.7"); asked != 18 || st.AddressAccount.Remaining != 3 || st.Account.Remaining != 5 {
+		t.Errorf("asked %d times by one address, want 18; %+v", asked, st)
 	}
 }
 
