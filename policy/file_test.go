@@ -110,6 +110,8 @@ func TestFilesThatAreTooLarge(t *testing.T) {
 		strings.ReplaceAll(many, "limits: 1/h", "tier: path, tiers: {"+tiers+"}"): true,
 		many:                         false,
 		strings.Repeat("#", 1<<20+1): true,
+		"name: " + strings.Repeat("n", 57) + "\npolicies: [{name: a, limits: 1/h, dry-run: true}]":         true,
+		"name: " + strings.Repeat("n", 56) + "\npolicies: [{name: a, limits: 1/h, dry-run: true}]":         false,
 		"policies: " + strings.Repeat("[", 300) + strings.Repeat("]", 300):                                 true,
 		"policies:\n  " + strings.Repeat("- ", 500) + "a\n":                                                true,
 		"policies: [" + strings.Repeat("{name: a, limits: 1/s},", 1001) + "]":                              true,
@@ -192,7 +194,7 @@ func TestWarnings(t *testing.T) {
 		}
 		for i := range min(len(all), len(want)) {
 			field, text, _ := strings.Cut(want[i], ": ")
-			if w := all[i]; w.File != "f" || w.Line != 1 || w.Column == 0 || w.Hint == "" || w.Field != field || !strings.Contains(w.Problem, text) {
+			if w := all[i]; w.File != "f" || w.Line != 1 || w.Column == 0 || w.Hint == "" || w.Field != field || !strings.Contains(w.Problem, text) || !strings.Contains(log.String(), "file=f line=1 field="+w.Field+" problem=") || !strings.Contains(log.String(), fmt.Sprintf("hint=%q", w.Hint)) {
 				t.Errorf("%s:\n%v\nwant\n%s", file, w, want[i])
 			}
 		}

@@ -43,6 +43,7 @@ func TestPreflightsAreNotLimitedUnlessTheirMethodIsNamed(t *testing.T) {
 	s.expect(200, "OPTIONS", "/", header("Access-Control-Request-Method", "PUT"))
 	s.expect(429, "OPTIONS", "/")
 	s = newSite(t, `policies: [{name: all, limits: 0/s, match: {methods: [OPTIONS]}}]`)
+	s.expect(200, "HEAD", "/")
 	s.expect(429, "OPTIONS", "/", header("Access-Control-Request-Method", "PUT"))
 }
 

@@ -26,8 +26,8 @@ func (s *site) passes(of int, key string, opts ...option) (n int) {
 }
 
 func TestQuotasOfSingleKeys(t *testing.T) {
-	s := newSite(t, `policies: [{name: a, key: 'header["x-key"]', limits: 2/m fixed_window, quotas: {ann: 5/m, bob: unlimited, kim: 3/m, out: 0/m}}]`)
-	for key, want := range map[string]int{"ann": 5, "bob": 9, "kim": 3, "out": 0, "": 2, "eve": 2, "ANN": 2, "unlimited": 2, "*": 2} {
+	s := newSite(t, `policies: [{name: a, key: 'header["x-key"]', limits: 2/m fixed_window, quotas: {ann: 5/m, bob: unlimited, kim: 3/m, out: 0/m, "?": 4/m}}]`)
+	for key, want := range map[string]int{"ann": 5, "bob": 9, "kim": 3, "out": 0, "?": 4, "": 2, "eve": 2, "ANN": 2, "unlimited": 2, "*": 2} {
 		if got := s.passes(9, key); got != want {
 			t.Errorf("%q: %d pass, want %d", key, got, want)
 		}
@@ -105,7 +105,7 @@ func TestQuotasOfTheProgram(t *testing.T) {
 		}
 		return -1, false, nil
 	}
-	s := newSite(t, `policies: [{name: a, key: 'header["x-key"]', limits: [1/m fixed_window, 8/h fixed_window], quotas: {bob: 2/m}}]`, policy.WithQuota(quota))
+	s := newSite(t, `policies: [{name: a, key: 'header["x-key"]', limits: [1/m fixed_window, 8/h fixed_window], quotas: {bob: 2/m}}, {name: b, tiers: {default: 99/h}, tier: method}]`, policy.WithQuota(quota))
 	for _, c := range []struct {
 		key, plan string
 		want      int
@@ -115,7 +115,7 @@ func TestQuotasOfTheProgram(t *testing.T) {
 		}
 	}
 	s.expect(400, "GET", "/", header("X-Key", "x"), header("X-Plan", "bad"))
-	if len(rules) != 1 || rules[0] != "a" {
+	if strings.Join(rules, " ") != "a b-default" {
 		t.Errorf("asks for the rules %q", rules)
 	}
 }
@@ -200,6 +200,8 @@ policies:
     deny: [10.0.0.1]
   - {name: kept-out, limits: 1/m, only: [192.0.2.0/24]}
   - {name: kept-off, limits: 1/m, exempt: [10.0.0.0/8]}
+  - {name: write, limits: 1/m, match: {methods: [PUT, POST]}}
+  - {name: once, limits: 1/m, match: {when: 'path == "/y"'}}
 `, policy.WithObserver(counter))
 	denied := func(e policy.Explanation) string {
 		switch {
@@ -211,8 +213,8 @@ policies:
 		return fmt.Sprintf("cost %d, tier %q, key %q, %d limits", e.Cost, e.Tier, e.Key, len(e.Limits))
 	}
 	for target, want := range map[string][]string{
-		"10.0.0.1 /?plan=staff": {"the tier is unlimited", `400 floodgate: bad request: the query parameter "id" is missing`, "403", "403", "the address is in the list exempt"},
-		"192.0.2.1 /?id=abc":    {`cost 1, tier "default", key "192.0.2.1", 1 limits`, `cost 5, tier "", key "abc", 1 limits`, `cost 1, tier "", key "abc", 1 limits`, `cost 1, tier "", key "", 1 limits`, `cost 1, tier "", key "", 1 limits`},
+		"10.0.0.1 /?plan=staff": {"the tier is unlimited", `400 floodgate: bad request: the query parameter "id" is missing`, "403", "403", "the address is in the list exempt", "the method is none of PUT, POST", `its condition when is false: path == "/y"`},
+		"192.0.2.1 /?id=abc":    {`cost 1, tier "default", key "192.0.2.1", 1 limits`, `cost 5, tier "", key "abc", 1 limits`, `cost 1, tier "", key "abc", 1 limits`, `cost 1, tier "", key "", 1 limits`, `cost 1, tier "", key "", 1 limits`, "the method is none of PUT, POST", `its condition when is false: path == "/y"`},
 	} {
 		address, path, _ := strings.Cut(target, " ")
 		for i, e := range s.set.Explain(get(path, floodgatetest.From(address+":5"))) {

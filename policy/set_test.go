@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/floodgatetest"
 	"github.com/floodgate-go/floodgate/internal/hooktest"
 	"github.com/floodgate-go/floodgate/policy"
 )
@@ -128,6 +129,7 @@ func TestTiersByAFunction(t *testing.T) {
 	s.expect(429, "GET", "/?plan=free")
 	s.expect(503, "GET", "/?plan=broken")
 	s.expect(400, "GET", "/?plan=bad")
+	newSite(t, `policies: [{name: a, tier: 'int(query["n"]) > 5 ? "paid" : "free"', tiers: {default: 1/m}}]`).expect(400, "GET", "/?n=x")
 }
 
 func TestNilArgumentsAreNamed(t *testing.T) {
@@ -206,8 +208,11 @@ func TestANilLogIsTheDefault(t *testing.T) {
 	standard := slog.Default()
 	t.Cleanup(func() { slog.SetDefault(standard) })
 	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
-	set := core.Must(policy.Parse("f", []byte("policies: [{name: a, key: route, limits: 1/h}]"), policy.Log(nil)))
-	if !strings.Contains(log.String(), "probably a mistake") {
+	set := core.Must(policy.Parse("f", []byte("policies: [{name: a, key: route, limits: 1/h, deny: [10.0.0.1]}]"), policy.Log(nil)))
+	for range 1000 {
+		set.Check(get("/", floodgatetest.Route("/")))
+	}
+	if !strings.Contains(log.String(), "probably a mistake") || strings.Contains(log.String(), "limits nobody") {
 		t.Errorf("logged: %s", &log)
 	}
 	must(t, set.Close())
