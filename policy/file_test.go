@@ -23,9 +23,7 @@ type broken struct{ name, text, want string }
 func brokenFiles(t testing.TB) (all []broken) {
 	t.Helper()
 	text, err := os.ReadFile("testdata/broken_files.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, block := range strings.Split("\n"+string(text), "\n=== ")[1:] {
 		name, rest, _ := strings.Cut(block, "\n")
 		file, want, found := strings.Cut(rest, ">>>\n")
@@ -71,9 +69,7 @@ func FuzzParse(f *testing.F) {
 		r := floodgatetest.NewRequest("POST", "/a/b?x=1", floodgatetest.Form("a", "b"))
 		s.Check(r)
 		s.Explain(r)
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
+		must(t, s.Close())
 	})
 }
 
@@ -122,9 +118,7 @@ func TestFilesThatAreTooLarge(t *testing.T) {
 			t.Errorf("%.60s: %.200v", text, err)
 		}
 		if err == nil {
-			if err := s.Close(); err != nil {
-				t.Error(err)
-			}
+			must(t, s.Close())
 		}
 	}
 }
@@ -133,12 +127,8 @@ func TestFilesThatAreTooLarge(t *testing.T) {
 func TestAByteOrderMark(t *testing.T) {
 	const text = "policies:\r\n  - name: a\r\n    limits: 1/h\r\n"
 	set, err := policy.Parse("f", []byte("\xef\xbb\xbf"+text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := set.Close(); err != nil {
-		t.Error(err)
-	}
+	must(t, err)
+	must(t, set.Close())
 	for _, mark := range []string{"\xff\xfe", "\xfe\xff"} {
 		if _, err := policy.Parse("f", []byte(mark+"p\x00")); err == nil || !strings.Contains(err.Error(), "UTF-8") {
 			t.Errorf("%q: %v", mark, err)
@@ -185,9 +175,7 @@ func TestWarnings(t *testing.T) {
 	} {
 		var log bytes.Buffer
 		set, err := policy.Parse("f", []byte(file), policy.WithUser(func(core.Request) string { return "" }), policy.Log(slog.New(slog.NewTextHandler(&log, nil))))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		all := set.Warnings()
 		if len(all) != len(want) {
 			t.Errorf("%s: %v", file, all)
@@ -201,8 +189,6 @@ func TestWarnings(t *testing.T) {
 		if n := strings.Count(log.String(), "level=WARN"); n != len(want) {
 			t.Errorf("%s: %d warnings are logged:\n%s", file, n, &log)
 		}
-		if err := set.Close(); err != nil {
-			t.Error(err)
-		}
+		must(t, set.Close())
 	}
 }

@@ -25,9 +25,7 @@ type running struct {
 func serving(t *testing.T, text string, opts ...policy.Option) running {
 	t.Helper()
 	s, err := policy.Parse("limits.yaml", []byte(text), append([]policy.Option{policy.Log(slog.New(slog.DiscardHandler))}, opts...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return running{t, s}
 }
@@ -220,9 +218,7 @@ func TestInFlightAndSetCost(t *testing.T) {
 func TestInFlightBesideOthers(t *testing.T) {
 	r := serving(t, "policies: [{name: a, in-flight: 1}, {name: b, limits: 0/h, dry-run: true}, {name: c, in-flight: 1}]")
 	only, err := r.set.Only("c")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	q := floodgatetest.NewRequest("GET", "/")
 	d := only.Check(q)
 	r.held(1)

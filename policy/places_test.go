@@ -16,10 +16,7 @@ func twoPlaces(t testing.TB, clock func() time.Time) core.Store {
 	t.Helper()
 	p := &places{isLocal: func(rule string) bool { return len(rule)%2 == 0 }}
 	for _, to := range []*core.Store{&p.local, &p.shared} {
-		m, err := core.NewMemory(core.MemoryConfig{Clock: clock})
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := core.Must(core.NewMemory(core.MemoryConfig{Clock: clock}))
 		t.Cleanup(func() { _ = m.Close() })
 		*to = m
 	}
@@ -51,10 +48,7 @@ func one() *core.Batch {
 
 func TestWhatTheSharedStoreDeniesIsGivenBackLocally(t *testing.T) {
 	clock := storetest.NewClock(time.Unix(1_700_000_000, 0))
-	bound, err := twoPlaces(t, clock.Now).Open("l", evenAndOdd(5, 2))
-	if err != nil {
-		t.Fatal(err)
-	}
+	bound := core.Must(twoPlaces(t, clock.Now).Open("l", evenAndOdd(5, 2)))
 	for i := range 5 {
 		b := one()
 		if err := storetest.Do(t.Context(), bound, core.OpTake, b); err != nil {
@@ -95,10 +89,7 @@ func (c needsItems) Do(ctx context.Context, batch *core.Batch) error {
 func TestAStoreWithoutAKeyOfTheBatchIsNotAsked(t *testing.T) {
 	clock := storetest.NewClock(time.Unix(1_700_000_000, 0))
 	rules := evenAndOdd(1, 1)
-	bound, err := twoPlaces(t, clock.Now).Open("l", rules)
-	if err != nil {
-		t.Fatal(err)
-	}
+	bound := core.Must(twoPlaces(t, clock.Now).Open("l", rules))
 	b := bound.(*placesCounters)
 	b.local, b.shared = needsItems{b.local, t}, needsItems{b.shared, t}
 	for rule := range rules {
@@ -124,10 +115,7 @@ func TestWhatIsDeniedLocallyIsNotAskedElsewhere(t *testing.T) {
 	store := twoPlaces(t, clock.Now)
 	asked := &failing{Store: store.(*places).shared}
 	store.(*places).shared = asked
-	bound, err := store.Open("l", evenAndOdd(1, 9))
-	if err != nil {
-		t.Fatal(err)
-	}
+	bound := core.Must(store.Open("l", evenAndOdd(1, 9)))
 	for i := range 3 {
 		b := one()
 		if err := storetest.Do(t.Context(), bound, core.OpTake, b); err != nil || b.Allowed != (i == 0) || b.Items[1].Unknown != (i > 0) {
@@ -180,10 +168,7 @@ func TestAFailingSharedStoreChargesNothingLocally(t *testing.T) {
 	store := twoPlaces(t, clock.Now)
 	shared := &failing{Store: store.(*places).shared}
 	store.(*places).shared = shared
-	bound, err := store.Open("l", evenAndOdd(5, 5))
-	if err != nil {
-		t.Fatal(err)
-	}
+	bound := core.Must(store.Open("l", evenAndOdd(5, 5)))
 	ctx, cancel := context.WithCancel(t.Context())
 	shared.fault, shared.gone = fault, cancel // the client goes, too
 	bound.(*placesCounters).local = impatient{bound.(*placesCounters).local}
@@ -204,10 +189,7 @@ func TestAChargeThatTheSharedStoreRefuses(t *testing.T) {
 		store := twoPlaces(t, nil)
 		shared := &failing{Store: store.(*places).shared}
 		store.(*places).shared = shared
-		bound, err := store.Open("l", evenAndOdd(5, 5))
-		if err != nil {
-			t.Fatal(err)
-		}
+		bound := core.Must(store.Open("l", evenAndOdd(5, 5)))
 		shared.fault = fault
 		if err := storetest.Do(t.Context(), bound, core.OpCharge, one()); !errors.Is(err, fault) {
 			t.Errorf("the error is %v, want %v", err, fault)

@@ -2,7 +2,6 @@ package policy_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -320,9 +319,7 @@ func TestManyPoliciesAreOneTake(t *testing.T) {
 		memory := core.Must(core.NewMemory(core.MemoryConfig{}))
 		store := &spy{Store: memory}
 		set, err := policy.Parse("f", []byte("policies: [{name: a, limits: 3000/h}, {name: b, limits: 500/h}, {name: c, limits: 2000/h}"+dryRun+"]"), policy.WithStore(store))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		const requests = 400
 		var all sync.WaitGroup
 		for range requests {
@@ -337,9 +334,7 @@ func TestManyPoliciesAreOneTake(t *testing.T) {
 				t.Errorf("%s has %d left (%v), want %d", rule, d.Remaining, err, want)
 			}
 		}
-		if err := errors.Join(set.Close(), memory.Close()); err != nil {
-			t.Error(err)
-		}
+		must(t, set.Close(), memory.Close())
 	}
 }
 
@@ -350,9 +345,7 @@ func waitsFor(t *testing.T, text string, n int, opts ...policy.Option) []time.Du
 	all := make([]time.Duration, n)
 	synctest.Test(t, func(t *testing.T) {
 		set, err := policy.Parse("f", []byte(text), opts...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer set.Close() //nolint:errcheck // the test is over
 		var over sync.WaitGroup
 		for i := range n {
@@ -406,9 +399,7 @@ func TestRequestsWaitAsThePoliciesSay(t *testing.T) {
 func TestADeniedAddressIsNotInLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		set, err := policy.Parse("f", []byte("policies: [{name: a, limits: 1/2s fixed_window, wait: 9s}, {name: b, limits: 9/s, deny: [10.0.0.0/8]}]"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer set.Close() //nolint:errcheck // the test is over
 		set.Check(get("/", floodgatetest.From("192.0.2.1:5")))
 		go set.Check(get("/", floodgatetest.From("192.0.2.1:5")))
@@ -426,9 +417,7 @@ func TestAWaitChangesWithTheFile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const file = "policies: [{name: a, limits: 1/2s fixed_window, wait: 9s}]"
 		set, err := policy.Parse("f", []byte(file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer set.Close() //nolint:errcheck // the test is over
 		set.Check(get("/"))
 		if d := set.Check(get("/")); !d.Allowed || d.Waited != 2*time.Second {

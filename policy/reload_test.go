@@ -41,14 +41,12 @@ func watch(t *testing.T, path string) *watched {
 		defer w.mu.Unlock()
 		w.reports = append(w.reports, err)
 	}), policy.Log(slog.New(slog.NewTextHandler(&w.log, nil))))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return w
 }
 
 // must fails the test if one of the errors is not nil.
-func must(t *testing.T, errs ...error) {
+func must(t testing.TB, errs ...error) {
 	t.Helper()
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
@@ -160,9 +158,7 @@ func TestReloadingUnderLoad(t *testing.T) {
 	defer store.Close() //nolint:errcheck // nothing depends on it
 	counter := new(hooktest.Counter)
 	s, err := policy.Parse("f", []byte(file(0)), policy.WithStore(store), policy.WithObserver(counter))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer s.Close() //nolint:errcheck // nothing depends on it
 	var sent, allowed atomic.Uint64
 	stop := make(chan struct{})

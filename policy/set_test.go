@@ -45,9 +45,7 @@ policies:
 		t.Errorf("observed: %+v", n)
 	}
 	planned, err := s.set.Only("planned")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s.mount(planned)
 	if got := s.expect(200, "GET", "/").Header().Values("Ratelimit"); got != nil {
 		t.Errorf("by itself the dry run writes headers: %q", got)

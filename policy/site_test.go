@@ -30,9 +30,7 @@ func newSite(t *testing.T, text string, opts ...policy.Option) *site {
 	t.Helper()
 	s := &site{t: t, now: time.Unix(1_800_000_000, 0)}
 	store, err := core.NewMemory(core.MemoryConfig{Clock: func() time.Time { return s.now }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if s.set, err = policy.Parse("file.yaml", []byte(text), append([]policy.Option{policy.WithStore(store)}, opts...)...); err != nil {
 		t.Fatal(err)
 	}
@@ -40,9 +38,7 @@ func newSite(t *testing.T, text string, opts ...policy.Option) *site {
 		if err := s.set.Close(); err != nil {
 			t.Error(err)
 		}
-		if err := store.Close(); err != nil {
-			t.Error(err)
-		}
+		must(t, store.Close())
 	})
 	s.mount(s.set)
 	return s

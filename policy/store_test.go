@@ -24,13 +24,9 @@ import (
 func instance(t *testing.T, text string) *site {
 	t.Helper()
 	set, err := policy.Parse("f.yaml", []byte(text), policy.AnotherInstance())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
-		if err := set.Close(); err != nil {
-			t.Error(err)
-		}
+		must(t, set.Close())
 	})
 	s := &site{t: t, set: set}
 	s.mount(set)
@@ -107,9 +103,7 @@ func TestPoliciesInASyncedStore(t *testing.T) {
 // A process starts while the server of a synced store is down, and counts for itself.
 func TestTheServerIsDownAtTheStart(t *testing.T) {
 	set, err := policy.Parse("f.yaml", []byte(`store: {synced: {redis: {address: "127.0.0.1:1", timeout: 50ms}}}`+sharedAndLocal), policy.Log(slog.New(slog.DiscardHandler)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s := &site{t: t, set: set}
 	s.mount(set)
 	for range 3 {
@@ -147,9 +141,7 @@ func TestOnFailure(t *testing.T) {
 func TestTwoFilesOfOneName(t *testing.T) {
 	const file = "store: {memcached: {servers: [\"127.0.0.1:1\"]}}\npolicies: [{name: a, limits: 1/h}]\n"
 	first, err := policy.Parse("first.yaml", []byte(file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer first.Close() //nolint:errcheck // the test is over
 	if _, err := policy.Parse("second.yaml", []byte(file)); err == nil || !strings.HasPrefix(err.Error(), "second.yaml: name: ") || !strings.Contains(err.Error(), "write the field name") {
 		t.Errorf("the second file: %v", err)
@@ -173,9 +165,7 @@ func TestTLS(t *testing.T) {
 		"{synced: {redis: {address: '%s', tls: true, password: p, timeout: 20s}}}",
 	} {
 		listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		shaken := make(chan error, 100)
 		go func() {
 			for {
@@ -188,9 +178,7 @@ func TestTLS(t *testing.T) {
 			}
 		}()
 		set, err := policy.Parse("f.yaml", []byte("store: "+fmt.Sprintf(store, listener.Addr())+sharedAndLocal), policy.Log(slog.New(slog.DiscardHandler)), policy.AnotherInstance())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		set.Check(get("/shared"))
 		var alert *net.OpError
 		if err := <-shaken; !errors.As(err, &alert) {
@@ -265,9 +253,7 @@ func TestChangesThatNeedARestart(t *testing.T) {
 		"name: n\nlocal: {max-keys: 10}\nstore: {redis: {address: [\"a:1\"], db: 0, timeout: 100ms}, instances: 1, on-failure: local}" + rest: "",
 	} {
 		set, err := policy.Parse("f", []byte(before))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		got := ""
 		if err := set.Replace([]byte(text)); err != nil {
 			got = err.Error()
@@ -275,9 +261,7 @@ func TestChangesThatNeedARestart(t *testing.T) {
 		if got != want {
 			t.Errorf("%s\nsays %q\nwant %q", text, got, want)
 		}
-		if err := set.Close(); err != nil {
-			t.Error(err)
-		}
+		must(t, set.Close())
 	}
 }
 
@@ -292,9 +276,7 @@ func shows(t *testing.T, text string) (error, bool) {
 	if err != nil {
 		return err, strings.Contains(err.Error(), marker)
 	}
-	if err := set.Close(); err != nil {
-		t.Error(err)
-	}
+	must(t, set.Close())
 	return nil, false
 }
 
@@ -330,9 +312,7 @@ func FuzzPasswordsInAddresses(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, before, behind string) {
 		quoted, err := json.Marshal(before + marker + behind + "@h:6379")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, form := range []string{
 			"%", "{redis: %}", "{memcached: %}", "{synced: %}", "{synced: {redis: %}}", "{%: 1}", "{redis: {%: 1}}",
 			"{redis: {address: %}}", "{redis: {address: [%, %]}}", "{redis: {address: a:1, db: %}}", "{redis: {address: a:1, timeout: %}}", "{redis: {address: a:1, tls: %}}", "{memcached: {servers: [%]}}",
