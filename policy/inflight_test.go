@@ -140,9 +140,7 @@ func TestInFlightInAStore(t *testing.T) {
 		sets[i] = serving(t, fmt.Sprintf(file, server.Addr, counting), policy.AnotherInstance())
 	}
 	ends := []func(){sets[0].begin("/", true), sets[1].begin("/", true)}
-	if err := sets[1].set.Replace(fmt.Appendf(nil, file, server.Addr, "shared")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, sets[1].set.Replace(fmt.Appendf(nil, file, server.Addr, "shared")))
 	sets[1].begin("/", false)
 	ends[0]()
 	end = sets[1].begin("/", true)
@@ -216,14 +214,14 @@ func TestInFlightAndSetCost(t *testing.T) {
 
 // A dry run beside slots denies nothing, and Only applies the slots of its policies.
 func TestInFlightBesideOthers(t *testing.T) {
-	r := serving(t, "policies: [{name: a, in-flight: 1}, {name: b, limits: 0/h, dry-run: true}, {name: c, in-flight: 1}]")
+	r := serving(t, "policies: [{name: a, in-flight: 1}, {name: b, limits: 0/h, dry-run: true}, {name: c, in-flight: 1, on-denied: {status: 503}}]")
 	only, err := r.set.Only("c")
 	must(t, err)
 	q := floodgatetest.NewRequest("GET", "/")
 	d := only.Check(q)
 	r.held(1)
-	if only.Check(q).Allowed || r.set.Check(q).Allowed {
-		t.Error("the slot of c is held twice")
+	if denied := r.set.Check(q); only.Check(q).Allowed || r.set.Deny(q, denied).Status != 503 || r.set.PolicyOf(denied.Rule()) != "c" {
+		t.Errorf("the slot of c is held twice, or another policy denies: %v", denied)
 	}
 	only.Settle(q, d, core.Outcome{Status: 200})
 	r.held(0)

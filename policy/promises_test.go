@@ -426,13 +426,17 @@ func TestAWaitChangesWithTheFile(t *testing.T) {
 		if got := set.Policies()[0].Wait; got != 9*time.Second {
 			t.Errorf("the policy waits %v", got)
 		}
-		if err := set.Replace([]byte("policies: [{name: a, limits: 1/2s fixed_window}]")); err != nil {
-			t.Fatal(err)
-		}
+		must(t, set.Replace([]byte("policies: [{name: a, limits: 1/2s fixed_window}]")))
 		time.Sleep(2 * time.Second)
 		set.Check(get("/"))
 		if d := set.Check(get("/")); d.Allowed || d.Waited != 0 {
 			t.Errorf("%v after %v", d, d.Waited)
+		}
+		must(t, set.Replace([]byte("policies: [{name: a, in-flight: 1, wait: 9s}]")))
+		held := set.Check(get("/"))
+		time.AfterFunc(2*time.Second, func() { set.Settle(get("/"), held, core.Outcome{Status: 200}) })
+		if d := set.Check(get("/")); !d.Allowed || d.Waited != 2*time.Second {
+			t.Errorf("for a slot: %v after %v", d, d.Waited)
 		}
 	})
 }

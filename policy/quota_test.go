@@ -162,13 +162,14 @@ policies:
 }
 
 func TestExplanationsOfQuotas(t *testing.T) {
-	s := newSite(t, `policies: [{name: a, key: 'query["k"]', missing: skip, limits: [2/m token_bucket burst=4, 9/h], quotas: {ann: 50/m, bob: unlimited}}]`,
+	s := newSite(t, `policies: [{name: a, key: 'query["k"]', missing: skip, limits: [2/m token_bucket burst=4, 9/h], quotas: {ann: 50/m, bob: unlimited, out: 0/m}}]`,
 		policy.WithQuota(func(r core.Request, _ string, l core.Limit) (int64, bool, error) {
 			return 7, r.Path() == "/seven" && l.Window == time.Hour, nil
 		}))
 	for target, want := range map[string]string{
 		"/?k=ann":      "50 100 9",
 		"/?k=bob":      fmt.Sprint(core.Unlimited, 4, core.Unlimited),
+		"/?k=out":      "0 1 9",
 		"/seven?k=eve": "2 4 7",
 		"/?k=eve":      "2 4 9",
 	} {

@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"bytes"
 	"crypto/tls"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/internal/memcachedtest"
@@ -102,7 +104,8 @@ func TestPoliciesInASyncedStore(t *testing.T) {
 
 // A process starts while the server of a synced store is down, and counts for itself.
 func TestTheServerIsDownAtTheStart(t *testing.T) {
-	set, err := policy.Parse("f.yaml", []byte(`store: {synced: {redis: {address: "127.0.0.1:1", timeout: 50ms}}}`+sharedAndLocal), policy.Log(slog.New(slog.DiscardHandler)))
+	var log bytes.Buffer
+	set, err := policy.Parse("f.yaml", []byte(`store: {synced: {redis: {address: "127.0.0.1:1", timeout: 50ms}}}`+sharedAndLocal), policy.Log(slog.New(slog.NewTextHandler(&log, nil))))
 	must(t, err)
 	s := &site{t: t, set: set}
 	s.mount(set)
@@ -110,8 +113,8 @@ func TestTheServerIsDownAtTheStart(t *testing.T) {
 		s.expect(200, "GET", "/shared")
 	}
 	s.expect(429, "GET", "/shared")
-	if err := set.Close(); err == nil || !strings.Contains(err.Error(), "3 hits could not be pushed") {
-		t.Errorf("Close: %v", err)
+	if err := set.Close(); err == nil || !strings.Contains(err.Error(), "3 hits could not be pushed") || !strings.Contains(log.String(), "the shared counters do not answer") {
+		t.Errorf("Close: %v; logged: %s", err, &log)
 	}
 }
 
@@ -137,6 +140,20 @@ func TestOnFailure(t *testing.T) {
 	}
 }
 
+// A server that accepts connections and does not answer is given as long as the file says.
+func TestTheTimeoutOfAStore(t *testing.T) {
+	silent := core.Must(net.Listen("tcp", "127.0.0.1:0"))
+	defer silent.Close() //nolint:errcheck // the test is over
+	for _, store := range []string{"redis: {address: '%s', timeout: 300ms}", "memcached: {servers: ['%s'], timeout: 300ms}"} {
+		s := instance(t, fmt.Sprintf("store: {"+store+", on-failure: fail-closed}", silent.Addr())+sharedAndLocal)
+		begun := time.Now()
+		s.expect(503, "GET", "/shared")
+		if took := time.Since(begun); took < 300*time.Millisecond {
+			t.Errorf("%s: the answer came after %v", store, took)
+		}
+	}
+}
+
 // Two files that count in one store under one name are refused with what to write.
 func TestTwoFilesOfOneName(t *testing.T) {
 	const file = "store: {memcached: {servers: [\"127.0.0.1:1\"]}}\npolicies: [{name: a, limits: 1/h}]\n"
@@ -150,9 +167,7 @@ func TestTwoFilesOfOneName(t *testing.T) {
 	if err != nil {
 		t.Fatalf("with a name: %v", err)
 	}
-	if err := second.Close(); err != nil {
-		t.Error(err)
-	}
+	must(t, second.Close())
 }
 
 // With tls: true, a server whose certificate cannot be verified gets no password: the connection ends in the handshake.
