@@ -75,7 +75,7 @@ func (k *keeper) releaseLater(s Slot) {
 
 // arm makes the timer fire at a time, or sooner. k is locked.
 func (k *keeper) arm(at time.Time) {
-	if k.working || !k.due.IsZero() && !at.Before(k.due) {
+	if k.closed || k.working || !k.due.IsZero() && !at.Before(k.due) {
 		return
 	}
 	k.due = at
