@@ -151,8 +151,7 @@ func (d Decision) Hit() Hit {
 	return h
 }
 
-// StoredKey returns the name of the deciding counters in a shared store: see
-// [StoreRule.StoredKey].
+// StoredKey returns the name of the deciding counters in a shared store: see [StoreRule.StoredKey].
 func (d Decision) StoredKey() string {
 	if !d.applied() {
 		return ""

@@ -10,9 +10,9 @@ import (
 	"github.com/floodgate-go/floodgate/internal/meter"
 )
 
-// Headers chooses the rate limit headers of allowed and denied responses. Several are joined
-// with |. HeadersDraft07 and HeadersDraft10 write the same headers: a limiter can have only one
-// of them. Only one of the X forms can be joined.
+// Headers chooses the rate limit headers of allowed and denied responses. Several are joined with
+// |. HeadersDraft07 and HeadersDraft10 write the same headers: a limiter can have only one of them.
+// Only one of the X forms can be joined.
 type Headers uint8
 
 const (
@@ -23,8 +23,8 @@ const (
 	//	RateLimit: "api";r=4;t=60
 	//
 	// q is the Quota and w the Window in seconds, left out if it is not whole; for a TokenBucket,
-	// the Burst and the time to fill it. r is the hits left. t is the seconds until there are more, 0
-	// if the whole quota is left. If the limit denies the request, t is as in Retry-After.
+	// the Burst and the time to fill it. r is the hits left. t is the seconds until there are more,
+	// 0 if the whole quota is left. If the limit denies the request, t is as in Retry-After.
 	HeadersDraft10 Headers = 1 << iota
 	// HeadersDraft07 writes RateLimit-Policy and RateLimit as in
 	// draft-ietf-httpapi-ratelimit-headers-07.
@@ -37,8 +37,7 @@ const (
 	// HeadersDraft10. It is left out if there is no w.
 	HeadersDraft07
 	// HeadersDraft03 writes RateLimit-Limit, RateLimit-Remaining and RateLimit-Reset of the
-	// deciding limit, as drafts up to -06. The reset is the seconds until the whole quota is
-	// left.
+	// deciding limit, as drafts up to -06. The reset is the seconds until the whole quota is left.
 	HeadersDraft03
 	// HeadersXSeconds writes the same as X-RateLimit-Limit, X-RateLimit-Remaining and
 	// X-RateLimit-Reset.
@@ -146,8 +145,8 @@ func retrySeconds(d time.Duration) int64 { return max(1, seconds(d)) }
 // seconds returns millis in whole seconds, rounded up.
 func seconds(d time.Duration) int64 { return (millis(d) + 999) / 1000 }
 
-// millis drops microseconds, so that a window that ends a microsecond after a minute is 60
-// seconds and not 61. A wait below a millisecond counts as one, because it is not 0.
+// millis drops microseconds, so that a window that ends a microsecond after a minute is 60 seconds
+// and not 61. A wait below a millisecond counts as one, because it is not 0.
 func millis(d time.Duration) int64 {
 	if 0 < d && d < time.Millisecond {
 		return 1

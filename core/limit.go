@@ -49,17 +49,17 @@ type Limit struct {
 	// unique in the limiter. Empty means the rule's name, followed by "-" and the window if the
 	// rule has several limits.
 	Name string
-	// Quota is the number of hits allowed in a Window, 0 (none) to MaxQuota;
-	// for SlidingLog to MaxLogQuota.
+	// Quota is the number of hits allowed in a Window, 0 (none) to MaxQuota; for SlidingLog to
+	// MaxLogQuota.
 	Quota int64
 	// Window is the time for which Quota is allowed: MinWindow to MaxWindow.
 	Window    time.Duration
 	Algorithm Algorithm
-	// Aligned begins windows at multiples of Window since the Unix epoch (UTC), rather than at
-	// each key's first hit. Only for FixedWindow and SlidingWindow.
+	// Aligned begins windows at multiples of Window since the Unix epoch (UTC), rather than at each
+	// key's first hit. Only for FixedWindow and SlidingWindow.
 	Aligned bool
-	// Burst is the most hits allowed at once, up to MaxQuota. 0 means Quota. Window × Burst / Quota,
-	// the time to fill it, is at most 100 years. Only for TokenBucket.
+	// Burst is the most hits allowed at once, up to MaxQuota. 0 means Quota. Window × Burst /
+	// Quota, the time to fill it, is at most 100 years. Only for TokenBucket.
 	Burst int64
 	// Precision is the length of a bucket: MinWindow or more. It must divide Window into at most
 	// 4,096 buckets. Only for BucketedWindow.
@@ -84,16 +84,16 @@ func PerMinute(quota int64) Limit { return Limit{Quota: quota, Window: time.Minu
 // PerHour returns a SlidingWindow limit of quota hits per hour.
 func PerHour(quota int64) Limit { return Limit{Quota: quota, Window: time.Hour} }
 
-// PerDay returns a SlidingWindow limit of quota hits per 24 hours. [Limit.In] makes it a
-// calendar day.
+// PerDay returns a SlidingWindow limit of quota hits per 24 hours. [Limit.In] makes it a calendar
+// day.
 func PerDay(quota int64) Limit { return Limit{Quota: quota, Window: 24 * time.Hour} }
 
-// PerWeek returns a SlidingWindow limit of quota hits per 7 days. [Limit.In] makes it a
-// calendar week.
+// PerWeek returns a SlidingWindow limit of quota hits per 7 days. [Limit.In] makes it a calendar
+// week.
 func PerWeek(quota int64) Limit { return Limit{Quota: quota, Window: 7 * 24 * time.Hour} }
 
-// PerMonth returns a FixedWindow limit of quota hits per calendar month in UTC. [Limit.In]
-// changes the time zone.
+// PerMonth returns a FixedWindow limit of quota hits per calendar month in UTC. [Limit.In] changes
+// the time zone.
 func PerMonth(quota int64) Limit {
 	return Limit{Quota: quota, Window: Month, Algorithm: FixedWindow, Zone: time.UTC}
 }
@@ -103,8 +103,8 @@ func (a Algorithm) String() string { return a.meter().String() }
 
 // WorstCase returns the most hits in any window of the limit's length: see the package's table. A
 // Lockout allows its quota once, and again for each wait that fits in the window, the shortest
-// first. If processes that share a store have clocks that differ by d, less than the window, it bounds
-// the hits in a time of Window - d. The limit must be valid.
+// first. If processes that share a store have clocks that differ by d, less than the window, it
+// bounds the hits in a time of Window - d. The limit must be valid.
 func (l Limit) WorstCase() int64 {
 	m := meter.New(l.meter())
 	return m.WorstCase()
@@ -220,8 +220,8 @@ func alphanumeric(s, others string) bool {
 	return true
 }
 
-// String describes the limit, such as "10 per 1s",
-// "1000 per 1h (token_bucket, burst 50)" or "10000 per month Europe/Berlin".
+// String describes the limit, such as "10 per 1s", "1000 per 1h (token_bucket, burst 50)" or "10000
+// per month Europe/Berlin".
 func (l Limit) String() string {
 	var b strings.Builder
 	b.WriteString(hitsText(l.Quota) + " per " + l.per())
@@ -261,9 +261,9 @@ func shortDuration(d time.Duration) string {
 	return d.String()
 }
 
-// In returns the limit with calendar windows in a time zone: see [Limit.Zone]. The limit must
-// be one of [PerDay], [PerWeek] or [PerMonth]. Its algorithm becomes FixedWindow. New rejects a
-// nil zone.
+// In returns the limit with calendar windows in a time zone: see [Limit.Zone]. The limit must be
+// one of [PerDay], [PerWeek] or [PerMonth]. Its algorithm becomes FixedWindow. New rejects a nil
+// zone.
 //
 // A system without zone files needs an import of time/tzdata.
 func (l Limit) In(zone *time.Location) Limit {
@@ -277,8 +277,7 @@ func (l Limit) In(zone *time.Location) Limit {
 	return l
 }
 
-// noZone is the Zone of a limit whose zone is missing. Validate rejects it, because it has no
-// name.
+// noZone is the Zone of a limit whose zone is missing. Validate rejects it, because it has no name.
 var noZone = time.FixedZone("", 0)
 
 // calendarUnits are the windows of the calendar, by their nominal lengths.

@@ -37,12 +37,11 @@ func isMonth(window string) bool {
 // d (day, 24 hours), w (week) or month, also in the plural and in capitals, except M. A space
 // between number and unit needs "per".
 //
-// Options may follow the window: the name of an algorithm ([Algorithm.String]), aligned,
-// burst=50, precision=1s, name=api. A time zone after a day or week makes calendar windows: see
-// [Limit.In]. A month is a calendar month, in UTC without a zone.
+// Options may follow the window: the name of an algorithm ([Algorithm.String]), aligned, burst=50,
+// precision=1s, name=api. A time zone after a day or week makes calendar windows: see [Limit.In]. A
+// month is a calendar month, in UTC without a zone.
 //
-// An error wraps [ErrConfig] and names the place in the text. [Limit.Validate] checks every
-// limit.
+// An error wraps [ErrConfig] and names the place in the text. [Limit.Validate] checks every limit.
 func ParseLimits(text string) ([]Limit, error) {
 	var limits []Limit
 	var errs []error
@@ -104,8 +103,8 @@ func parseLimit(item string) (Limit, error) {
 	return l, nil
 }
 
-// cutWindow returns the quota and the window of 10/s, 10 / s, 10 per s or
-// 10 per 5 s, and the words behind them.
+// cutWindow returns the quota and the window of 10/s, 10 / s, 10 per s or 10 per 5 s, and the words
+// behind them.
 func cutWindow(words []string) (quota, window string, rest []string, found bool) {
 	quota, window, found = strings.Cut(words[0], "/")
 	rest = words[1:]

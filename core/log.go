@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// logger is called only if there is something to log: the program may set its
-// default logger after it has made the limiter.
+// logger is called only if there is something to log: the program may set its default logger after
+// it has made the limiter.
 func (s *snapshot) logger() *slog.Logger {
 	log := s.log
 	if log == nil {
@@ -37,15 +37,14 @@ func (k failureKind) String() string {
 // failureEvery is the shortest time between two lines of one kind.
 const failureEvery = time.Second
 
-// failureLog bounds what failures write to the log: one line for each kind in
-// each failureEvery.
+// failureLog bounds what failures write to the log: one line for each kind in each failureEvery.
 type failureLog [failureKinds]struct {
 	last       atomic.Pointer[time.Time] // when the last line was written; nil: never
 	suppressed atomic.Uint64             // failures since then
 }
 
-// admit returns whether to log a failure now, and how many have not been logged
-// since the line before.
+// admit returns whether to log a failure now, and how many have not been logged since the line
+// before.
 func (f *failureLog) admit(kind failureKind, now time.Time) (suppressed uint64, ok bool) {
 	k := &f[kind]
 	last := k.last.Load()
@@ -56,8 +55,8 @@ func (f *failureLog) admit(kind failureKind, now time.Time) (suppressed uint64, 
 	return k.suppressed.Swap(0), true
 }
 
-// report logs a failure, unless the client caused it by closing the connection. operation is
-// what the limiter was doing, and rules the names of the rules that it concerns.
+// report logs a failure, unless the client caused it by closing the connection. operation is what
+// the limiter was doing, and rules the names of the rules that it concerns.
 func (f *failureLog) report(ctx context.Context, s *snapshot, kind failureKind, operation, rules string, err error) {
 	if canceled(ctx, err) {
 		return

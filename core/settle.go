@@ -10,8 +10,8 @@ import (
 // the rows read. After the handler, the limiter charges the difference, even above the quota (see
 // [OpCharge]), or refunds it. The last call counts. If the handler panics, nothing is refunded.
 //
-// It settles only rules with a [Rule.Cost]. It returns false and does nothing if no rule has one, if
-// nothing was charged, if the decision is settled, or if cost is negative. It may be called
+// It settles only rules with a [Rule.Cost]. It returns false and does nothing if no rule has one,
+// if nothing was charged, if the decision is settled, or if cost is negative. It may be called
 // concurrently. Handlers call the SetCost of their adapter. Programs without requests call
 // [Limiter.Adjust].
 func (d Decision) SetCost(cost int64) bool {
@@ -111,9 +111,8 @@ func (l *Limiter) change(ctx context.Context, d *Decision, op Op, cost func(i in
 	return true, err
 }
 
-// Settle implements [Checker]. It refunds the rules whose Counts returns false, resets the keys
-// of the rules whose Clears returns true, and settles the rest to the cost of
-// [Decision.SetCost].
+// Settle implements [Checker]. It refunds the rules whose Counts returns false, resets the keys of
+// the rules whose Clears returns true, and settles the rest to the cost of [Decision.SetCost].
 func (l *Limiter) Settle(r Request, d Decision, o Outcome) {
 	if d.rest == nil || !d.rest.outcome {
 		return

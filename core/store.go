@@ -18,13 +18,13 @@ const Never time.Duration = math.MaxInt64
 // Unlimited is a quota that never denies and still counts: see [Rule.Quota].
 const Unlimited int64 = math.MaxInt64
 
-// Store keeps counters. It decides and charges in one step, so that two callers never both take
-// the last hit.
+// Store keeps counters. It decides and charges in one step, so that two callers never both take the
+// last hit.
 type Store interface {
-	// Open prepares the counters of one limiter. Limiter, rule, limit and key name a counter,
-	// the same in every process that shares the store. Opening a limiter name twice on one
-	// Store value is an error. So is a rule that the store cannot serve: it wraps [ErrConfig]
-	// and names the field and the value.
+	// Open prepares the counters of one limiter. Limiter, rule, limit and key name a counter, the
+	// same in every process that shares the store. Opening a limiter name twice on one Store value
+	// is an error. So is a rule that the store cannot serve: it wraps [ErrConfig] and names the
+	// field and the value.
 	Open(limiter string, rules []StoreRule) (Counters, error)
 	// Guarantees returns what the store promises. A wrapper returns those of the wrapped store,
 	// with its changes.
@@ -33,16 +33,16 @@ type Store interface {
 
 // Counters are the counters of one limiter. The methods may be called concurrently.
 type Counters interface {
-	// Do runs the operation b.Op. It returns no later than the store's own deadline or that
-	// of ctx. The store may still finish the operation later. It charges at most once.
+	// Do runs the operation b.Op. It returns no later than the store's own deadline or that of ctx.
+	// The store may still finish the operation later. It charges at most once.
 	//
-	// After an error the results mean nothing, and the hits may have been charged unless the
-	// error wraps [ErrNotCharged]. The error wraps [ErrUnsupported] if the store does not know
-	// the operation. A wrapper passes on operations that it does not know.
+	// After an error the results mean nothing, and the hits may have been charged unless the error
+	// wraps [ErrNotCharged]. The error wraps [ErrUnsupported] if the store does not know the
+	// operation. A wrapper passes on operations that it does not know.
 	Do(ctx context.Context, b *Batch) error
-	// Reopen returns Counters for new rules of the same limiter. A counter keeps its count if
-	// its rule name, algorithm, window, precision, alignment and time zone stay; quota and
-	// burst may change. The old Counters go on working.
+	// Reopen returns Counters for new rules of the same limiter. A counter keeps its count if its
+	// rule name, algorithm, window, precision, alignment and time zone stay; quota and burst may
+	// change. The old Counters go on working.
 	Reopen(rules []StoreRule) (Counters, error)
 }
 
@@ -55,24 +55,23 @@ const (
 	OpTake Op = 1 << iota
 	// OpPeek decides as OpTake does and charges nothing.
 	OpPeek
-	// OpCharge charges all items, even above their quotas, and sets Batch.Allowed. The results
-	// are the states afterwards, without a RetryAfter. Time pays off hits above the quota.
-	// Counts stop at MaxQuota, a token bucket owes at most twice its burst, and a sliding log
-	// keeps its newest hits. A lockout charges nothing during its wait.
+	// OpCharge charges all items, even above their quotas, and sets Batch.Allowed. The results are
+	// the states afterwards, without a RetryAfter. Time pays off hits above the quota. Counts stop
+	// at MaxQuota, a token bucket owes at most twice its burst, and a sliding log keeps its newest
+	// hits. A lockout charges nothing during its wait.
 	OpCharge
 	// OpRefund gives back up to Cost hits of each item that an OpTake or OpCharge charged. The
 	// batch is that of the charge, as the store filled it: Degraded, Quotas, At and Results are
 	// inputs. Hits that have left their window are not given back. No count falls below zero.
 	OpRefund
 	// OpGrant gives each key Cost hits back, 1 to MaxQuota, or all that count now if they are
-	// fewer: those above the quota first, then the newest. Lockouts, token buckets with a quota
-	// of 0, and blocks do not change. The results are those of an OpPeek with cost 0 afterwards.
+	// fewer: those above the quota first, then the newest. Lockouts, token buckets with a quota of
+	// 0, and blocks do not change. The results are those of an OpPeek with cost 0 afterwards.
 	OpGrant
 	// OpReset removes the counters and blocks of the keys.
 	OpReset
-	// OpBlock denies the keys for Batch.For, in every process that shares the counters. Until
-	// then Remaining is 0, and RetryAfter at least the rest of the block. A For of 0 ends a
-	// block.
+	// OpBlock denies the keys for Batch.For, in every process that shares the counters. Until then
+	// Remaining is 0, and RetryAfter at least the rest of the block. A For of 0 ends a block.
 	OpBlock
 	// OpResetAll removes the counters of all keys of all rules. The batch has no items. Hits
 	// charged meanwhile may stay.
@@ -96,19 +95,19 @@ func (o Op) String() string {
 type Guarantees struct {
 	// Ops are the operations that the store knows, joined with |.
 	Ops Op
-	// Exact: all processes that share the counters together never allow more than a limit
-	// allows, as long as the store's server answers.
+	// Exact: all processes that share the counters together never allow more than a limit allows,
+	// as long as the store's server answers.
 	Exact bool
 	// OneStep: all items of a Batch are decided on and charged in one step. Otherwise the store may
 	// charge items, refund them if a later item is denied, and deny other takes meanwhile.
 	OneStep bool
 	// Shared: other processes or other Store values use the same counters.
 	Shared bool
-	// KeepsDeadline: every operation returns within the store's own deadline, even without one
-	// in the context.
+	// KeepsDeadline: every operation returns within the store's own deadline, even without one in
+	// the context.
 	KeepsDeadline bool
-	// FailsFast: while the server does not answer, few operations wait for it. The others
-	// return at once.
+	// FailsFast: while the server does not answer, few operations wait for it. The others return at
+	// once.
 	FailsFast bool
 	OnFailure OnFailure
 }
@@ -119,8 +118,8 @@ type OnFailure uint8
 const (
 	// FailOpen means that the store may allow requests without counting them.
 	FailOpen OnFailure = iota
-	// FailLocal means that the store decides with counters of this process, and allows no more
-	// than they do.
+	// FailLocal means that the store decides with counters of this process, and allows no more than
+	// they do.
 	FailLocal
 	// FailClosed means that OpTake returns an error.
 	FailClosed
@@ -150,9 +149,9 @@ type StoreRule struct {
 //
 //	fg1:limiter:rule:hash
 //
-// The hash is 128 bits of the key's SHA-256 in base64url. The key is Item.Key: the Key of a
-// [Hit] and a zero byte. A name has at most 156 characters, 0-9 A-Z a-z : _ . -, and reveals no
-// text of a client. Names change only with a major version.
+// The hash is 128 bits of the key's SHA-256 in base64url. The key is Item.Key: the Key of a [Hit]
+// and a zero byte. A name has at most 156 characters, 0-9 A-Z a-z : _ . -, and reveals no text of a
+// client. Names change only with a major version.
 func (r StoreRule) StoredKey(limiter string, key []byte) string {
 	sum := sha256.Sum256(key)
 	buf := make([]byte, 0, 160)
@@ -164,8 +163,8 @@ func (r StoreRule) StoredKey(limiter string, key []byte) string {
 	return string(base64.RawURLEncoding.AppendEncode(buf, sum[:16]))
 }
 
-// Batch is an operation with its input and output. The caller owns it and all that it points
-// to: a store keeps no reference.
+// Batch is an operation with its input and output. The caller owns it and all that it points to: a
+// store keeps no reference.
 type Batch struct {
 	Op Op
 	// For is the length of an OpBlock: 0 to MaxWindow.
@@ -194,14 +193,14 @@ type Item struct {
 	// charge. An Unlimited limit charges every cost as OpCharge does, and its Result is computed
 	// with Limit.Quota.
 	Quotas []int64
-	// At is the time of the decision by the store's clock, in microseconds since the Unix
-	// epoch. The store sets it.
+	// At is the time of the decision by the store's clock, in microseconds since the Unix epoch.
+	// The store sets it.
 	At int64
-	// Results has one element for each limit of the rule, in order. The caller allocates it,
-	// and the store fills it.
+	// Results has one element for each limit of the rule, in order. The caller allocates it, and
+	// the store fills it.
 	Results []Result
-	// Unknown is set by a store that did not look at this item because another one is denied.
-	// Its Results then mean nothing. The caller sets it to false.
+	// Unknown is set by a store that did not look at this item because another one is denied. Its
+	// Results then mean nothing. The caller sets it to false.
 	Unknown bool
 }
 

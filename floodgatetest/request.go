@@ -10,9 +10,8 @@ import (
 	"github.com/floodgate-go/floodgate/internal/httprequest"
 )
 
-// Request is a [core.Request] for key functions and hooks. Its methods return the same as
-// those of the net/http adapter's request would. [NewRequest] makes it. It must not be
-// used concurrently.
+// Request is a [core.Request] for key functions and hooks. Its methods return the same as those of
+// the net/http adapter's request would. [NewRequest] makes it. It must not be used concurrently.
 type Request struct {
 	adapterRequest // the net/http adapter's, of http
 
@@ -26,14 +25,13 @@ type adapterRequest = core.Request
 
 var _ core.Request = (*Request)(nil)
 
-// RequestOption is an option of [NewRequest]: [From], [Header], [Cookie], [Route],
-// [PathValue], [Value], [Context], [Form], [JSON] or [Body].
+// RequestOption is an option of [NewRequest]: [From], [Header], [Cookie], [Route], [PathValue],
+// [Value], [Context], [Form], [JSON] or [Body].
 type RequestOption func(*Request)
 
-// NewRequest returns a request. target is a path with or without a query, or an absolute
-// URL. By default, the peer's address is 192.0.2.1:1234, the header has only the line
-// Host, and the body is empty. NewRequest panics if method or target is malformed, as
-// httptest.NewRequest does.
+// NewRequest returns a request. target is a path with or without a query, or an absolute URL. By
+// default, the peer's address is 192.0.2.1:1234, the header has only the line Host, and the body is
+// empty. NewRequest panics if method or target is malformed, as httptest.NewRequest does.
 func NewRequest(method, target string, opts ...RequestOption) *Request {
 	h := httptest.NewRequest(method, target, http.NoBody)
 	r := &Request{adapterRequest: httprequest.Request{HTTP: h}, http: h, values: map[any]any{}}
@@ -49,8 +47,8 @@ func From(address string) RequestOption {
 	return func(r *Request) { r.http.RemoteAddr = address }
 }
 
-// Header adds a line to the header. A second line with the same name does not replace the
-// first. The Host is that of the target: Header does not change it.
+// Header adds a line to the header. A second line with the same name does not replace the first.
+// The Host is that of the target: Header does not change it.
 func Header(name, value string) RequestOption {
 	return func(r *Request) { r.http.Header.Add(name, value) }
 }
@@ -60,12 +58,11 @@ func Cookie(name, value string) RequestOption {
 	return func(r *Request) { r.http.AddCookie(&http.Cookie{Name: name, Value: value}) }
 }
 
-// Route sets the pattern of the matched route, such as "/items/{id}". The default is "": no
-// route has been matched.
+// Route sets the pattern of the matched route, such as "/items/{id}". The default is "": no route
+// has been matched.
 func Route(pattern string) RequestOption { return func(r *Request) { r.http.Pattern = pattern } }
 
-// PathValue sets the value of a parameter of the matched route, such as id in
-// "/items/{id}".
+// PathValue sets the value of a parameter of the matched route, such as id in "/items/{id}".
 func PathValue(name, value string) RequestOption {
 	return func(r *Request) { r.http.SetPathValue(name, value) }
 }

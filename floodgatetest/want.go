@@ -9,9 +9,8 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// WantAllowed calls t.Error with the text of d if d is not Allowed. It does so too if d is
-// Allowed only because of core.Config.DryRun. It may be called
-// concurrently.
+// WantAllowed calls t.Error with the text of d if d is not Allowed. It does so too if d is Allowed
+// only because of core.Config.DryRun. It may be called concurrently.
 func WantAllowed(t testing.TB, d core.Decision) {
 	t.Helper()
 	switch {
@@ -22,11 +21,11 @@ func WantAllowed(t testing.TB, d core.Decision) {
 	}
 }
 
-// WantDenied calls t.Error with the text of d if d is Allowed, if d is denied for another
-// reason than a limit, or if its RetryAfter is not retryAfter. A difference below a
-// millisecond does not count: a SlidingWindow of a minute ends a microsecond later. Write
-// core.Never for a request that is denied however long it waits. A decision that core.Config.DryRun has
-// changed to Allowed counts as denied. WantDenied may be called concurrently.
+// WantDenied calls t.Error with the text of d if d is Allowed, if d is denied for another reason
+// than a limit, or if its RetryAfter is not retryAfter. A difference below a millisecond does not
+// count: a SlidingWindow of a minute ends a microsecond later. Write core.Never for a request that
+// is denied however long it waits. A decision that core.Config.DryRun has changed to Allowed counts
+// as denied. WantDenied may be called concurrently.
 func WantDenied(t testing.TB, d core.Decision, retryAfter time.Duration) {
 	t.Helper()
 	switch {
@@ -39,8 +38,8 @@ func WantDenied(t testing.TB, d core.Decision, retryAfter time.Duration) {
 	}
 }
 
-// WantRemaining calls t.Error with the text of d if the first limit of the rule does not
-// have n hits left, or if the rule did not apply. It may be called concurrently.
+// WantRemaining calls t.Error with the text of d if the first limit of the rule does not have n
+// hits left, or if the rule did not apply. It may be called concurrently.
 func WantRemaining(t testing.TB, d core.Decision, rule string, n int64) {
 	t.Helper()
 	all := slices.Collect(d.Limits())
@@ -53,8 +52,8 @@ func WantRemaining(t testing.TB, d core.Decision, rule string, n int64) {
 	}
 }
 
-// describe returns the decision's text with the key and the error, which Decision.String
-// leaves out because a client may have written them.
+// describe returns the decision's text with the key and the error, which Decision.String leaves out
+// because a client may have written them.
 func describe(d core.Decision) string {
 	text := d.String()
 	if key := d.Key(); key != "" {

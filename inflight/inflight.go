@@ -4,9 +4,9 @@
 //	mux.Handle("/reports/", httplimit.Middleware(slots)(reports))
 //
 // It is for work that is slow or costly: reports, exports, uploads, calls of a model. A
-// [core.Limiter] bounds how many requests begin in a window; a [Limiter] bounds how many run.
-// For both, mount both, the slots outside: a request takes a slot, then a hit, and gives the
-// slot back if the rate denies it.
+// [core.Limiter] bounds how many requests begin in a window; a [Limiter] bounds how many run. For
+// both, mount both, the slots outside: a request takes a slot, then a hit, and gives the slot back
+// if the rate denies it.
 //
 //	mux.Handle("/reports/", httplimit.Middleware(slots)(httplimit.Middleware(rate)(reports)))
 //
@@ -55,25 +55,23 @@ const (
 
 // Config configures a [Limiter].
 type Config struct {
-	// Name names the limiter in decisions, and its slots in the Store: 1 to 64 of the
-	// characters A-Z a-z 0-9 _ . -. Required with a Store; otherwise empty means "default".
+	// Name names the limiter in decisions, and its slots in the Store: 1 to 64 of the characters
+	// A-Z a-z 0-9 _ . -. Required with a Store; otherwise empty means "default".
 	Name string
 	// Max is the most requests of a key that run at a time: 1 to MaxSlots.
 	Max int64
-	// Key returns the key of a request: see package keyfuncs. nil: the limiter is only for
-	// Acquire.
+	// Key returns the key of a request: see package keyfuncs. nil: the limiter is only for Acquire.
 	Key core.KeyFunc
-	// Store keeps the slots of all processes that share it; a redisstore.Store is one. nil:
-	// those of this process only.
+	// Store keeps the slots of all processes that share it; a redisstore.Store is one. nil: those
+	// of this process only.
 	Store Store
 	// Lease is how long a process that has died holds its slots in the Store: MinLease to MaxLease.
-	// Slots are renewed every third of it. All processes need the same. 0 means DefaultLease.
-	// It has no effect without a Store.
+	// Slots are renewed every third of it. All processes need the same. 0 means DefaultLease. It
+	// has no effect without a Store.
 	Lease time.Duration
-	// Hooks, Log, Observer, DryRun, MaxWait and MaxWaiters are those of a
-	// [core.Config]. A request takes one slot, whatever Hooks.Cost returns. The first in the
-	// line of a key asks again when this process has released a slot, and every tenth of a
-	// second.
+	// Hooks, Log, Observer, DryRun, MaxWait and MaxWaiters are those of a [core.Config]. A request
+	// takes one slot, whatever Hooks.Cost returns. The first in the line of a key asks again when
+	// this process has released a slot, and every tenth of a second.
 	Hooks      core.Hooks
 	Log        *slog.Logger
 	Observer   core.Observer
@@ -83,8 +81,7 @@ type Config struct {
 }
 
 // Limiter allows at most Config.Max requests of a key at a time. It is made by [New]. It is a
-// [core.Checker], which every adapter's Middleware takes. Its methods may be called
-// concurrently.
+// [core.Checker], which every adapter's Middleware takes. Its methods may be called concurrently.
 type Limiter struct {
 	limiter *core.Limiter
 	slots   *slots
@@ -121,8 +118,8 @@ func (c *Config) check() error {
 	return nil
 }
 
-// core returns the configuration of the limiter that decides. Counts makes adapters call Settle.
-// A refund releases the slot. Window is the shortest, so that a place in line denies few requests.
+// core returns the configuration of the limiter that decides. Counts makes adapters call Settle. A
+// refund releases the slot. Window is the shortest, so that a place in line denies few requests.
 func (c *Config) core() core.Config {
 	if c.Hooks != nil {
 		c.Hooks = hooks{c.Hooks}
@@ -167,14 +164,13 @@ func (l *Limiter) release(ctx context.Context, d core.Decision) {
 	_ = l.limiter.Adjust(ctx, d, 0) // the store repeats what fails
 }
 
-// Acquire takes a slot of a key for something that is not a request, and never waits. ok
-// reports whether there was one. If so, the caller calls release when what it has begun is
-// done; a caller that forgets it holds the slot for ever. release is never nil, and may be
-// called several times and concurrently: the first call counts. In a dry run ok is true even if
-// there was no slot.
+// Acquire takes a slot of a key for something that is not a request, and never waits. ok reports
+// whether there was one. If so, the caller calls release when what it has begun is done; a caller
+// that forgets it holds the slot for ever. release is never nil, and may be called several times
+// and concurrently: the first call counts. In a dry run ok is true even if there was no slot.
 //
-// If err is not nil, ok is false: it is the store's, and the slot is released in the background
-// if it was taken.
+// If err is not nil, ok is false: it is the store's, and the slot is released in the background if
+// it was taken.
 func (l *Limiter) Acquire(ctx context.Context, key string) (release func(), ok bool, err error) {
 	d, err := l.limiter.Take(ctx, 1, core.Hit{Rule: l.limiter.Name(), Key: key})
 	if !d.Allowed {
@@ -189,9 +185,9 @@ func (l *Limiter) Held() int64 { return l.slots.held.Load() }
 // Name returns the limiter's name.
 func (l *Limiter) Name() string { return l.limiter.Name() }
 
-// Close ends the renewals and the releases in the background. Slots that are held in a Store
-// end with their leases, or if they are released, at once. Later requests fail with an error
-// that wraps [core.ErrClosed]. Closing again does nothing. Close always returns nil.
+// Close ends the renewals and the releases in the background. Slots that are held in a Store end
+// with their leases, or if they are released, at once. Later requests fail with an error that wraps
+// [core.ErrClosed]. Closing again does nothing. Close always returns nil.
 func (l *Limiter) Close() error {
 	l.slots.close()
 	return nil

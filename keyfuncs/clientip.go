@@ -13,13 +13,13 @@ import (
 	"github.com/floodgate-go/floodgate/internal/requestlog"
 )
 
-// unknownClient is the key of requests whose peer has no IP address, such as a peer
-// that connects through a Unix socket. All of them share one quota.
+// unknownClient is the key of requests whose peer has no IP address, such as a peer that connects
+// through a Unix socket. All of them share one quota.
 const unknownClient = "unknown"
 
-// DefaultIPv6Prefix is the number of bits of an IPv6 address that tell clients apart,
-// unless the option IPv6Prefix is given. A subscriber has a /64 at least (RFC 6177, RFC
-// 4291 section 2.5.4), and can use every address in it.
+// DefaultIPv6Prefix is the number of bits of an IPv6 address that tell clients apart, unless the
+// option IPv6Prefix is given. A subscriber has a /64 at least (RFC 6177, RFC 4291 section 2.5.4),
+// and can use every address in it.
 const DefaultIPv6Prefix = 64
 
 // clientIP is the configuration of a ClientIP.
@@ -41,10 +41,10 @@ func ClientIP(opts ...ClientIPOption) core.KeyFunc {
 	return core.Must(NewClientIP(opts...))
 }
 
-// NewClientIP returns a key function for the client's address. Without options, the key is
-// the address of the connection's peer, and headers do not change it. If the application is
-// behind proxies, the option [Behind] names the header with the client's address and the
-// proxies that write it; [BehindHops] is for proxies of which only the number is known:
+// NewClientIP returns a key function for the client's address. Without options, the key is the
+// address of the connection's peer, and headers do not change it. If the application is behind
+// proxies, the option [Behind] names the header with the client's address and the proxies that
+// write it; [BehindHops] is for proxies of which only the number is known:
 //
 //	keyfuncs.ClientIP(keyfuncs.Behind("X-Forwarded-For", "10.0.0.0/8"))
 //
@@ -55,10 +55,9 @@ func ClientIP(opts ...ClientIPOption) core.KeyFunc {
 // X-Real-IP, must have one line with one address. Otherwise, and if the header is missing, the key
 // is the address of the peer.
 //
-// Ports, brackets and zones are not part of the key. IPv4 addresses that are mapped into
-// IPv6 or translated (64:ff9b::/96, RFC 6052) become IPv4 addresses. IPv6 addresses are cut
-// to IPv6Prefix, except link-local addresses. The key of a peer without an IP address is
-// "unknown".
+// Ports, brackets and zones are not part of the key. IPv4 addresses that are mapped into IPv6 or
+// translated (64:ff9b::/96, RFC 6052) become IPv4 addresses. IPv6 addresses are cut to IPv6Prefix,
+// except link-local addresses. The key of a peer without an IP address is "unknown".
 //
 // The limiter's log (see [core.Config]) gets one line if one of the first 64 requests comes from an
 // unlisted peer with a header such as X-Forwarded-For. Either the peer is your proxy, and all its
@@ -120,8 +119,7 @@ func (c *clientIP) peer(r core.Request) netip.Addr {
 	return a
 }
 
-// appendKey appends the key of an address. The address is not valid if the peer has
-// none.
+// appendKey appends the key of an address. The address is not valid if the peer has none.
 func (c *clientIP) appendKey(dst []byte, a netip.Addr) []byte {
 	a = fromNAT64(a)
 	switch {
@@ -147,8 +145,8 @@ func (c *clientIP) isListed(a netip.Addr) bool {
 	return false
 }
 
-// isProxy reports whether an address is that of a proxy, whose entry in the header is
-// trusted. hops is the number of hops that have been read from the header.
+// isProxy reports whether an address is that of a proxy, whose entry in the header is trusted. hops
+// is the number of hops that have been read from the header.
 func (c *clientIP) isProxy(a netip.Addr, hops int) bool {
 	if c.hops > 0 {
 		return hops < c.hops
@@ -191,12 +189,12 @@ func (c *clientIP) singleKey(dst []byte, r core.Request) ([]byte, error) {
 	return c.appendKey(dst, peer), nil
 }
 
-// ClientIPOption is an option of [ClientIP] and [NewClientIP]: [Behind], [BehindHops],
-// [IPv6Prefix] or [OnFallback].
+// ClientIPOption is an option of [ClientIP] and [NewClientIP]: [Behind], [BehindHops], [IPv6Prefix]
+// or [OnFallback].
 type ClientIPOption func(c *clientIP) error
 
-// UnixSocket is an entry in the list of proxies of [Behind]. It trusts every peer that
-// connects through a Unix socket.
+// UnixSocket is an entry in the list of proxies of [Behind]. It trusts every peer that connects
+// through a Unix socket.
 const UnixSocket = "unix"
 
 // Behind names the header in which proxies write the client's address, and the proxies that are
@@ -204,8 +202,8 @@ const UnixSocket = "unix"
 // prefix of 0 bits is an error. The header of any other peer is ignored, even if the peer has a
 // private address. Without Behind and BehindHops, no header is read.
 //
-// Choose the header that every listed proxy sets or appends to, whatever the client has
-// sent. Only one header is read: a second Behind or BehindHops is an error.
+// Choose the header that every listed proxy sets or appends to, whatever the client has sent. Only
+// one header is read: a second Behind or BehindHops is an error.
 func Behind(header string, proxies ...string) ClientIPOption {
 	return func(c *clientIP) error {
 		var errs []error
@@ -237,10 +235,10 @@ func Behind(header string, proxies ...string) ClientIPOption {
 // whatever the address of the peer is. header must be X-Forwarded-For or Forwarded, because no
 // other header lists hops.
 //
-// Use BehindHops only if the addresses of the proxies are not known. [Behind] is safer:
-// a client that can reach the application through fewer proxies can write the address
-// that BehindHops reads. If the header has fewer than hops addresses, the key is the
-// address of the peer: see [OnFallback].
+// Use BehindHops only if the addresses of the proxies are not known. [Behind] is safer: a client
+// that can reach the application through fewer proxies can write the address that BehindHops reads.
+// If the header has fewer than hops addresses, the key is the address of the peer: see
+// [OnFallback].
 func BehindHops(header string, hops int) ClientIPOption {
 	return func(c *clientIP) error {
 		errs := []error{c.read("BehindHops", header)}
@@ -285,8 +283,8 @@ func parsePrefix(text string) (netip.Prefix, bool) {
 	return p, true
 }
 
-// IPv6Prefix sets how many bits of an IPv6 address tell clients apart: 32 to 128. The
-// default is [DefaultIPv6Prefix], 64.
+// IPv6Prefix sets how many bits of an IPv6 address tell clients apart: 32 to 128. The default is
+// [DefaultIPv6Prefix], 64.
 func IPv6Prefix(bits int) ClientIPOption {
 	return func(c *clientIP) error {
 		if bits < 32 || bits > 128 {
@@ -297,11 +295,10 @@ func IPv6Prefix(bits int) ClientIPOption {
 	}
 }
 
-// OnFallback sets a function that is called if the key is not the client's address: the
-// header of a trusted proxy is missing, malformed or too long, or the peer has no IP
-// address. The default is nil: no function is called. f may be called concurrently, and
-// several times for a request. The text of why is safe to log: it contains nothing of
-// the header.
+// OnFallback sets a function that is called if the key is not the client's address: the header of a
+// trusted proxy is missing, malformed or too long, or the peer has no IP address. The default is
+// nil: no function is called. f may be called concurrently, and several times for a request. The
+// text of why is safe to log: it contains nothing of the header.
 func OnFallback(f func(r core.Request, why error)) ClientIPOption {
 	return func(c *clientIP) error {
 		c.onFallback = f
@@ -320,8 +317,8 @@ const (
 	warned     = 1 << 31 // looked after a warning has been logged
 )
 
-// warnIgnored is called for a request whose peer is not listed as a proxy. If the request has
-// a header in which proxies write addresses, warnIgnored writes one line to the log. The line
+// warnIgnored is called for a request whose peer is not listed as a proxy. If the request has a
+// header in which proxies write addresses, warnIgnored writes one line to the log. The line
 // contains nothing that was sent, because a client may have made the header up.
 func (c *clientIP) warnIgnored(r core.Request) {
 	if c.looked.Load() >= firstLooks {

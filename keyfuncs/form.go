@@ -38,10 +38,9 @@ func (o *once) set(value string) error {
 	return nil
 }
 
-// formValue returns the value of the field in a body of type
-// application/x-www-form-urlencoded (URL standard, section 5.1). It returns an error if
-// the field has a malformed escape or a semicolon, because net/url drops such a field
-// and fasthttp reads it.
+// formValue returns the value of the field in a body of type application/x-www-form-urlencoded (URL
+// standard, section 5.1). It returns an error if the field has a malformed escape or a semicolon,
+// because net/url drops such a field and fasthttp reads it.
 func formValue(body []byte, name *spelling) (string, error) {
 	var o once
 	for part := range strings.SplitSeq(string(body), "&") {
@@ -70,9 +69,8 @@ func formValue(body []byte, name *spelling) (string, error) {
 	return o.value, nil
 }
 
-// multipartValue returns the value of the field in a body of type multipart/form-data
-// (RFC 7578). If the body is malformed, it returns faultUnreadable and the value that it
-// has found before that.
+// multipartValue returns the value of the field in a body of type multipart/form-data (RFC 7578).
+// If the body is malformed, it returns faultUnreadable and the value that it has found before that.
 func multipartValue(body []byte, boundary string, name *spelling) (string, error) {
 	var o once
 	file := false
@@ -107,8 +105,8 @@ func multipartValue(body []byte, boundary string, name *spelling) (string, error
 	}
 }
 
-// rawBoundary returns the boundary that fasthttp finds in a Content-Type. fasthttp
-// reads the header's parameters in another way than package mime.
+// rawBoundary returns the boundary that fasthttp finds in a Content-Type. fasthttp reads the
+// header's parameters in another way than package mime.
 func rawBoundary(contentType string) string {
 	rest, found := strings.CutPrefix(contentType, "multipart/form-data;")
 	for found {
@@ -130,8 +128,8 @@ func rawBoundary(contentType string) string {
 	return ""
 }
 
-// mayBeOther reports whether a handler that ignores the Content-Type could read the body
-// as another type.
+// mayBeOther reports whether a handler that ignores the Content-Type could read the body as another
+// type.
 func (b bodyType) mayBeOther(body []byte) bool {
 	switch b.kind {
 	case formBody:
@@ -143,10 +141,10 @@ func (b bodyType) mayBeOther(body []byte) bool {
 	}
 }
 
-// mayBeNoForm reports whether a handler that ignores the Content-Type could read a body
-// of type application/x-www-form-urlencoded as XML, YAML, TOML or MessagePack. Browsers
-// and libraries escape all characters that are tested here (URL standard, section 5.2).
-// Some programs, such as curl -d, escape nothing.
+// mayBeNoForm reports whether a handler that ignores the Content-Type could read a body of type
+// application/x-www-form-urlencoded as XML, YAML, TOML or MessagePack. Browsers and libraries
+// escape all characters that are tested here (URL standard, section 5.2). Some programs, such as
+// curl -d, escape nothing.
 func mayBeNoForm(body []byte) bool {
 	if body[0] >= utf8.RuneSelf { // a map or an array in MessagePack, or a byte order mark
 		return true
@@ -176,25 +174,24 @@ func mayBeNoForm(body []byte) bool {
 	return commented && !bytes.ContainsRune(value, '&') && !bytes.ContainsRune(key, '&')
 }
 
-// separates reports whether c, or the character that c is a part of, may be white space
-// or a line break in YAML.
+// separates reports whether c, or the character that c is a part of, may be white space or a line
+// break in YAML.
 func separates(c byte) bool { return c == ' ' || c >= utf8.RuneSelf }
 
-// mayBeNoMultipart reports whether a handler that ignores the Content-Type could read a
-// body of type multipart/form-data as YAML or TOML. It could if there is text before the
-// first part, or if the boundary means something in YAML or TOML. Programs write
-// boundaries with letters, digits and a few other characters (RFC 2046, section 5.1.1).
-// A colon, an equals sign and a space are allowed too, but the first line could then be
-// a key. The boundary "-" makes the first line "---", which begins a YAML document.
+// mayBeNoMultipart reports whether a handler that ignores the Content-Type could read a body of
+// type multipart/form-data as YAML or TOML. It could if there is text before the first part, or if
+// the boundary means something in YAML or TOML. Programs write boundaries with letters, digits and
+// a few other characters (RFC 2046, section 5.1.1). A colon, an equals sign and a space are allowed
+// too, but the first line could then be a key. The boundary "-" makes the first line "---", which
+// begins a YAML document.
 func mayBeNoMultipart(body []byte, boundary string) bool {
 	first, found := bytes.CutPrefix(bytes.TrimLeft(body, "\r\n"), []byte("--"))
 	return !found || !bytes.HasPrefix(first, []byte(boundary)) || boundary == "-" || strings.Trim(boundary, alphanumeric+"'()+_,-./?") != ""
 }
 
-// holdsXML reports whether a handler that ignores the Content-Type could find a value in
-// the body with encoding/xml, in an element or an attribute with any name. A decoder
-// skips text before the first element. It keeps the values that it has read before an
-// error.
+// holdsXML reports whether a handler that ignores the Content-Type could find a value in the body
+// with encoding/xml, in an element or an attribute with any name. A decoder skips text before the
+// first element. It keeps the values that it has read before an error.
 func holdsXML(body []byte) bool {
 	if !bytes.ContainsRune(body, '<') {
 		return false

@@ -12,9 +12,9 @@ const (
 	maxWalkLength = 4 << 10
 )
 
-// walkKey returns the key function for a header that lists hops, separated by commas. The
-// last hop is on the right. lastComma returns the index of the last comma of a line that
-// separates hops, or -1. parse returns the address of a hop; ok is false if it has none.
+// walkKey returns the key function for a header that lists hops, separated by commas. The last hop
+// is on the right. lastComma returns the index of the last comma of a line that separates hops, or
+// -1. parse returns the address of a hop; ok is false if it has none.
 func (c *clientIP) walkKey(lastComma func(line string) int, parse func(hop string) (a netip.Addr, ok bool)) core.KeyFunc {
 	return func(dst []byte, r core.Request) ([]byte, error) {
 		a := c.peer(r)
@@ -79,14 +79,14 @@ func (c *clientIP) walkKey(lastComma func(line string) int, parse func(hop strin
 // lastComma returns the index of the last comma of a line of X-Forwarded-For, or -1.
 func lastComma(line string) int { return strings.LastIndexByte(line, ',') }
 
-// parseElement returns the address of a hop in the header Forwarded (RFC 7239, section 4).
-// Commas separate the elements of the header, and semicolons separate the pairs of an
-// element. The pair for=… has the hop's address.
+// parseElement returns the address of a hop in the header Forwarded (RFC 7239, section 4). Commas
+// separate the elements of the header, and semicolons separate the pairs of an element. The pair
+// for=… has the hop's address.
 func parseElement(element string) (a netip.Addr, ok bool) { return parseNode(forParameter(element)) }
 
-// lastUnquotedComma returns the index of the last comma outside quotes, or -1.
-// It reads from the right, so that text of the client on the left, such as a quote that
-// is not closed, cannot hide the elements that proxies have added on the right.
+// lastUnquotedComma returns the index of the last comma outside quotes, or -1. It reads from the
+// right, so that text of the client on the left, such as a quote that is not closed, cannot hide
+// the elements that proxies have added on the right.
 func lastUnquotedComma(line string) int {
 	quoted := false
 	for i := len(line) - 1; i >= 0; i-- {
@@ -105,9 +105,8 @@ func lastUnquotedComma(line string) int {
 	return -1
 }
 
-// forParameter returns the value of the element's parameter "for", or "" if the element
-// has no such parameter or does not follow the grammar. In the grammar, no parameter may
-// be given twice.
+// forParameter returns the value of the element's parameter "for", or "" if the element has no such
+// parameter or does not follow the grammar. In the grammar, no parameter may be given twice.
 func forParameter(element string) (value string) {
 	names := make([]string, 0, 8)
 	for element != "" {
@@ -138,9 +137,9 @@ func forParameter(element string) (value string) {
 	return value
 }
 
-// parameterValue returns the token or the quoted string (RFC 9110, section 5.6) with
-// which s begins, and the rest of s. It leaves escapes in the string as they are: a hop
-// with one has no address.
+// parameterValue returns the token or the quoted string (RFC 9110, section 5.6) with which s
+// begins, and the rest of s. It leaves escapes in the string as they are: a hop with one has no
+// address.
 func parameterValue(s string) (value, rest string, ok bool) {
 	if !strings.HasPrefix(s, `"`) {
 		n := tokenLength(s)
@@ -169,9 +168,8 @@ func tokenLength(s string) int {
 	return len(s)
 }
 
-// parseNode parses a node (RFC 7239, section 6): an IPv4 address, or an IPv6 address in
-// brackets, with or without a port. The identifier "unknown" and obfuscated identifiers
-// are not addresses.
+// parseNode parses a node (RFC 7239, section 6): an IPv4 address, or an IPv6 address in brackets,
+// with or without a port. The identifier "unknown" and obfuscated identifiers are not addresses.
 func parseNode(s string) (netip.Addr, bool) {
 	if !strings.HasPrefix(s, "[") && strings.Count(s, ":") > 1 {
 		return netip.Addr{}, false
@@ -179,10 +177,9 @@ func parseNode(s string) (netip.Addr, bool) {
 	return parseHop(s)
 }
 
-// parsePeer returns the IP address of a connection's peer, without a zone, and as an
-// IPv4 address if it is an IPv4 address mapped into IPv6. The result is not valid if
-// the peer has no IP address. port reports whether the address has a port, as that of a
-// socket has.
+// parsePeer returns the IP address of a connection's peer, without a zone, and as an IPv4 address
+// if it is an IPv4 address mapped into IPv6. The result is not valid if the peer has no IP address.
+// port reports whether the address has a port, as that of a socket has.
 func parsePeer(remote string) (a netip.Addr, port bool) {
 	if ap, err := netip.ParseAddrPort(remote); err == nil {
 		return plain(ap.Addr()), true
@@ -201,8 +198,8 @@ func plain(a netip.Addr) netip.Addr {
 	return a.Unmap().WithZone("")
 }
 
-// nat64 is the well-known prefix of IPv4 addresses that are translated to IPv6 (RFC
-// 6052, section 2.1).
+// nat64 is the well-known prefix of IPv4 addresses that are translated to IPv6 (RFC 6052, section
+// 2.1).
 var nat64 = netip.MustParsePrefix("64:ff9b::/96")
 
 // fromNAT64 returns the IPv4 address of a translated address, and all others unchanged.
@@ -214,9 +211,9 @@ func fromNAT64(a netip.Addr) netip.Addr {
 	return netip.AddrFrom4([4]byte(b[12:]))
 }
 
-// parseHop parses an address as proxies write it: the address alone, with a port, or
-// in brackets with or without a port. netip.ParseAddr denies spellings that programs
-// read differently: leading zeros, hexadecimal numbers, short forms.
+// parseHop parses an address as proxies write it: the address alone, with a port, or in brackets
+// with or without a port. netip.ParseAddr denies spellings that programs read differently: leading
+// zeros, hexadecimal numbers, short forms.
 func parseHop(s string) (netip.Addr, bool) {
 	host, port := s, ""
 	switch {
@@ -240,8 +237,8 @@ func parseHop(s string) (netip.Addr, bool) {
 	return plain(a), true
 }
 
-// validPort reports whether s is ":" and a port, or ":" and an obfuscated port (RFC
-// 7239, section 6.3).
+// validPort reports whether s is ":" and a port, or ":" and an obfuscated port (RFC 7239, section
+// 6.3).
 func validPort(s string) bool {
 	if s[0] != ':' {
 		return false

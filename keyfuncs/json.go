@@ -11,11 +11,11 @@ import (
 	"unicode/utf8"
 )
 
-// jsonValue returns the value at a path of a JSON object (RFC 8259), or the value of the
-// object's member flat if flat is not "". It reads the objects on the path member by
-// member, so that it sees a name that is given twice, and skips all other values. It
-// compares names with sameName. If handlers may read the value in different ways, it
-// returns faultUnreadable and the text of the value.
+// jsonValue returns the value at a path of a JSON object (RFC 8259), or the value of the object's
+// member flat if flat is not "". It reads the objects on the path member by member, so that it sees
+// a name that is given twice, and skips all other values. It compares names with sameName. If
+// handlers may read the value in different ways, it returns faultUnreadable and the text of the
+// value.
 func jsonValue(body []byte, path []string, flat string) (string, error) {
 	p := jsonReader{Decoder: json.NewDecoder(bytes.NewReader(body)), flat: flat}
 	err := p.object(path)
@@ -34,8 +34,8 @@ func jsonValue(body []byte, path []string, flat string) (string, error) {
 	return "", faultUnreadable // malformed, or text follows the object
 }
 
-// startsAsJSON reports whether a body begins as a JSON object does. The rest does not
-// matter: json.Decoder does not read on after the object.
+// startsAsJSON reports whether a body begins as a JSON object does. The rest does not matter:
+// json.Decoder does not read on after the object.
 func startsAsJSON(body []byte) bool {
 	return bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("{"))
 }
@@ -110,8 +110,8 @@ type skipped struct{}
 // UnmarshalJSON implements json.Unmarshaler.
 func (*skipped) UnmarshalJSON([]byte) error { return nil }
 
-// jsonScalar returns the text of a string, a number or a boolean. It returns "" for
-// null, an array and an object.
+// jsonScalar returns the text of a string, a number or a boolean. It returns "" for null, an array
+// and an object.
 func jsonScalar(raw []byte) string {
 	switch {
 	case raw[0] == '"':
@@ -131,10 +131,9 @@ func jsonScalar(raw []byte) string {
 // isNumber reports whether a JSON value is a number.
 func isNumber(raw []byte) bool { return bytes.IndexAny(raw, "-0123456789") == 0 }
 
-// isOddNumber reports whether raw is a number that handlers read in different ways. A
-// number of 2^53 or more, or of -2^53 or less, is rounded to a float64. A number with a
-// fraction is cut to an integer. A number with an exponent, with a zero after the point,
-// or -0 is written differently.
+// isOddNumber reports whether raw is a number that handlers read in different ways. A number of
+// 2^53 or more, or of -2^53 or less, is rounded to a float64. A number with a fraction is cut to an
+// integer. A number with an exponent, with a zero after the point, or -0 is written differently.
 func isOddNumber(raw []byte) bool {
 	if !isNumber(raw) {
 		return false
@@ -143,10 +142,9 @@ func isOddNumber(raw []byte) bool {
 	return err != nil || v >= 1<<53 || v <= -1<<53 || v == 0 && raw[0] == '-'
 }
 
-// jsonNumber returns one text for all spellings of a number (1, 1.0, 10e-1), because
-// handlers read the same number. It returns a number without a sign, a fraction and an
-// exponent unchanged, however large it is. It also returns a number unchanged that is too
-// large for a float64.
+// jsonNumber returns one text for all spellings of a number (1, 1.0, 10e-1), because handlers read
+// the same number. It returns a number without a sign, a fraction and an exponent unchanged,
+// however large it is. It also returns a number unchanged that is too large for a float64.
 func jsonNumber(literal string) string {
 	if strings.Trim(literal, "0123456789") == "" {
 		return literal
@@ -162,10 +160,9 @@ func jsonNumber(literal string) string {
 	}
 }
 
-// isMember reports whether value is a JSON object that has a member with the name, at
-// any depth. value is the value of another field of a form. If the handler's struct has
-// a struct or a map for that field, Gin reads the value as JSON. Gin keeps the members
-// that it has read before an error.
+// isMember reports whether value is a JSON object that has a member with the name, at any depth.
+// value is the value of another field of a form. If the handler's struct has a struct or a map for
+// that field, Gin reads the value as JSON. Gin keeps the members that it has read before an error.
 func (s *spelling) isMember(value string) bool {
 	if !startsAsJSON([]byte(value)) {
 		return false

@@ -12,10 +12,9 @@ import (
 	"github.com/floodgate-go/floodgate/internal/escapes"
 )
 
-// spelling compares the names of form fields, query parameters and cookies as the most
-// lenient reader does. Echo and Fiber ignore letter case. Fiber reads brackets as dots
-// and removes empty ones. Gin's PostFormMap reads user[name] and ignores the text after
-// the bracket.
+// spelling compares the names of form fields, query parameters and cookies as the most lenient
+// reader does. Echo and Fiber ignore letter case. Fiber reads brackets as dots and removes empty
+// ones. Gin's PostFormMap reads user[name] and ignores the text after the bracket.
 type spelling struct {
 	name  string
 	parts []string  // the parts of the name: user[name] has the parts user and name
@@ -25,8 +24,8 @@ type spelling struct {
 
 func spellingOf(name string) spelling { return spelling{name: name, parts: pathParts(name)} }
 
-// pathParts splits a name at dots and opening brackets. It removes empty pairs of
-// brackets and closing brackets: userna[]me is one part.
+// pathParts splits a name at dots and opening brackets. It removes empty pairs of brackets and
+// closing brackets: userna[]me is one part.
 func pathParts(name string) []string {
 	if !strings.ContainsAny(name, "[].") {
 		return []string{name}
@@ -54,16 +53,16 @@ func (s *spelling) matches(key string) bool {
 	return samePath(parts, s.parts) || s.matchesMap(key)
 }
 
-// sameEnd reports whether the shorter path is the end of the longer one. Fiber
-// reads credentials.username into the field username of an embedded struct. Gin
-// reads name into the field name of any struct inside the handler's.
+// sameEnd reports whether the shorter path is the end of the longer one. Fiber reads
+// credentials.username into the field username of an embedded struct. Gin reads name into the field
+// name of any struct inside the handler's.
 func sameEnd(a, b []string) bool {
 	n := min(len(a), len(b))
 	return samePath(a[len(a)-n:], b[len(b)-n:])
 }
 
-// matchesMap reports whether key begins with the path, with the last part in brackets.
-// Any text may follow.
+// matchesMap reports whether key begins with the path, with the last part in brackets. Any text may
+// follow.
 func (s *spelling) matchesMap(key string) bool {
 	last := len(s.parts) - 1
 	for i := range len(key) {
@@ -80,9 +79,9 @@ func (s *spelling) matchesMap(key string) bool {
 
 func samePath(a, b []string) bool { return slices.EqualFunc(a, b, sameName) }
 
-// sameName reports whether a reader may read two names as the same. Some decoders
-// compare names after strings.ToLower, which maps U+0130 to i. Others compare them after
-// strings.ToUpper, which maps U+0131 to I. strings.EqualFold does neither.
+// sameName reports whether a reader may read two names as the same. Some decoders compare names
+// after strings.ToLower, which maps U+0130 to i. Others compare them after strings.ToUpper, which
+// maps U+0131 to I. strings.EqualFold does neither.
 func sameName(a, b string) bool {
 	return strings.EqualFold(a, b) ||
 		!(isASCII(a) && isASCII(b)) && (strings.EqualFold(strings.ToLower(a), strings.ToLower(b)) || strings.EqualFold(strings.ToUpper(a), strings.ToUpper(b)))
@@ -97,8 +96,8 @@ func isASCII(s string) bool {
 	return true
 }
 
-// Query returns a key function for a parameter of the URL's query. The key is empty if
-// the query has no such parameter. Query panics if name is empty.
+// Query returns a key function for a parameter of the URL's query. The key is empty if the query
+// has no such parameter. Query panics if name is empty.
 //
 // The error wraps [core.ErrBadRequest] if handlers could read different values:
 //   - The parameter is given twice with different values.
@@ -161,9 +160,8 @@ func (s *spelling) inQuery(query string) bool {
 	return false
 }
 
-// inPair reports whether a reader may find the field in a part of a query. A semicolon
-// separates parameters too, because http.AllowQuerySemicolons replaces it by an
-// ampersand.
+// inPair reports whether a reader may find the field in a part of a query. A semicolon separates
+// parameters too, because http.AllowQuerySemicolons replaces it by an ampersand.
 func (s *spelling) inPair(pair string) bool {
 	for part := range strings.SplitSeq(pair, ";") {
 		key, _, _ := strings.Cut(part, "=")
@@ -174,12 +172,11 @@ func (s *spelling) inPair(pair string) bool {
 	return false
 }
 
-// Cookie returns a key function for the value of a cookie. The key is empty if the
-// request has no such cookie. Cookie panics if name is empty.
+// Cookie returns a key function for the value of a cookie. The key is empty if the request has no
+// such cookie. Cookie panics if name is empty.
 //
-// The key function decodes percent-escapes in the value, as Gin does: sid=abc and
-// sid=%61bc share a quota. The error wraps [core.ErrBadRequest] if handlers could read
-// different values:
+// The key function decodes percent-escapes in the value, as Gin does: sid=abc and sid=%61bc share a
+// quota. The error wraps [core.ErrBadRequest] if handlers could read different values:
 //   - The cookie is given twice with different values.
 //   - Its name has another spelling: another letter case, or brackets.
 //   - An escape is malformed, or the value has characters that a cookie must not have.
@@ -205,9 +202,9 @@ func Cookie(name string) core.KeyFunc {
 	}
 }
 
-// sameForHandlers returns an error if the framework reads another value of the cookie
-// than value, which was read in the header. fasthttp may: it writes the header anew
-// after a handler has read a cookie.
+// sameForHandlers returns an error if the framework reads another value of the cookie than value,
+// which was read in the header. fasthttp may: it writes the header anew after a handler has read a
+// cookie.
 func (s *spelling) sameForHandlers(r core.Request, value string) error {
 	raw, read := r.Cookie(s.name)
 	if !read {
@@ -255,9 +252,9 @@ func (s *spelling) cookieValue(lines []string) (string, error) {
 	return value, nil
 }
 
-// cookieText returns the decoded text of a cookie's value. It returns an error for
-// values that net/http and fasthttp read differently: those that begin with white
-// space, and those with characters for which net/http drops the cookie.
+// cookieText returns the decoded text of a cookie's value. It returns an error for values that
+// net/http and fasthttp read differently: those that begin with white space, and those with
+// characters for which net/http drops the cookie.
 func cookieText(raw string) (string, error) {
 	raw = strings.TrimRight(raw, " ")
 	if len(raw) > 1 && raw[0] == '"' && raw[len(raw)-1] == '"' {
@@ -275,8 +272,8 @@ func cookieText(raw string) (string, error) {
 	return text, nil
 }
 
-// fault is what is wrong with a field. It is the end of a sentence that begins with the
-// field's name.
+// fault is what is wrong with a field. It is the end of a sentence that begins with the field's
+// name.
 type fault string
 
 // Error implements error.
@@ -293,8 +290,8 @@ const (
 	faultDiffers    fault = "is given twice with different values"
 )
 
-// badRequest returns the error for a request that is at fault. Its Detail, which the client
-// may see, has the kind, the name and the fault. Kind and name are configuration.
+// badRequest returns the error for a request that is at fault. Its Detail, which the client may
+// see, has the kind, the name and the fault. Kind and name are configuration.
 func badRequest(kind, name string, err error) error {
 	var detail *core.BadRequestError
 	var f fault

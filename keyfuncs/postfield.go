@@ -30,17 +30,16 @@ type postField struct {
 }
 
 // PostField returns a key function for a field of the request's body: a form
-// (application/x-www-form-urlencoded or multipart/form-data) or a JSON object
-// (application/json, or a type such as application/problem+json). The key is the field's
-// string, or the text of a number or a boolean; 1.0 is 1. The name may be a path: in JSON,
-// user[name] is the member name of the object user, or the member user[name]. PostField
-// panics if name is empty or an option is invalid.
+// (application/x-www-form-urlencoded or multipart/form-data) or a JSON object (application/json, or
+// a type such as application/problem+json). The key is the field's string, or the text of a number
+// or a boolean; 1.0 is 1. The name may be a path: in JSON, user[name] is the member name of the
+// object user, or the member user[name]. PostField panics if name is empty or an option is invalid.
 //
-// Mount the limiter before any middleware that reads the body or parses the form. If such
-// a middleware runs first, the error is a [core.BadRequestError], and the log of the
-// limiter (see [core.Config]) gets one line. Calls of gRPC and Connect have no body: they
-// get the same error and another line. The handler still gets the whole body. PostField
-// parses bodies of at most [MaxBody] bytes, decompresses nothing and writes no file.
+// Mount the limiter before any middleware that reads the body or parses the form. If such a
+// middleware runs first, the error is a [core.BadRequestError], and the log of the limiter (see
+// [core.Config]) gets one line. Calls of gRPC and Connect have no body: they get the same error and
+// another line. The handler still gets the whole body. PostField parses bodies of at most [MaxBody]
+// bytes, decompresses nothing and writes no file.
 //
 // The key is empty if the body has no such field, or if the field has no value:
 //   - The body has another type, or is compressed or longer than MaxBody.
@@ -48,8 +47,8 @@ type postField struct {
 //   - The body is a form that begins as a JSON object does.
 //   - The value is a file, null, an array or an object.
 //
-// All these requests share one quota. A handler may find a value in some of them: use
-// [Strict] and [RequireValue] if the field is the name of the user who logs in.
+// All these requests share one quota. A handler may find a value in some of them: use [Strict] and
+// [RequireValue] if the field is the name of the user who logs in.
 //
 // The error is a [core.BadRequestError] if handlers could read different values:
 //   - The field is given twice. Names are compared as the most lenient of net/http, Gin,
@@ -122,8 +121,8 @@ func (f *postField) value(r core.Request) (string, error) {
 		return "", nil
 	}
 	if b.kind != jsonBody && startsAsJSON(body) {
-		// A handler that decodes JSON and ignores the Content-Type, as Gin's
-		// ShouldBindJSON does, would read another value than the form's.
+		// A handler that decodes JSON and ignores the Content-Type, as Gin's ShouldBindJSON does,
+		// would read another value than the form's.
 		return f.lenient("", faultUnreadable)
 	}
 	if f.strict && (b.mayBeOther(body) || b.kind != formBody && f.names.inQuery(string(body))) {
@@ -139,8 +138,8 @@ func (f *postField) value(r core.Request) (string, error) {
 	}
 }
 
-// unread returns the error for a body that Request.Body could not read. It logs once that
-// a middleware has read the body, or that a call has none.
+// unread returns the error for a body that Request.Body could not read. It logs once that a
+// middleware has read the body, or that a call has none.
 func (f *postField) unread(r core.Request, err error) error {
 	if errors.Is(err, requestlog.ErrNoBody) {
 		if f.logged.CompareAndSwap(false, true) {
@@ -210,8 +209,8 @@ func (f *postField) body(r core.Request) bodyType {
 	case "application/json":
 		return f.jsonType()
 	}
-	// As in net/http, only the first line counts, and the type counts even if its
-	// parameters are malformed.
+	// As in net/http, only the first line counts, and the type counts even if its parameters are
+	// malformed.
 	kind, params, err := mime.ParseMediaType(types[0]) // lower-cases the type
 	if err != nil && !errors.Is(err, mime.ErrInvalidMediaParameter) {
 		return bodyType{}
@@ -255,19 +254,19 @@ func (f *postField) normalized(value string) (string, error) {
 	return value, nil
 }
 
-// PostFieldOption is an option of [PostField]: [RequireValue], [Strict],
-// [FormsOnly], [JSONPath] or [Normalize].
+// PostFieldOption is an option of [PostField]: [RequireValue], [Strict], [FormsOnly], [JSONPath] or
+// [Normalize].
 type PostFieldOption func(*postField)
 
-// RequireValue denies a request if the field has no value, with a
-// [core.BadRequestError]. By default, all requests without a value share one quota.
+// RequireValue denies a request if the field has no value, with a [core.BadRequestError]. By
+// default, all requests without a value share one quota.
 func RequireValue() PostFieldOption {
 	return func(f *postField) { f.require = true }
 }
 
-// Strict denies a request, with a [core.BadRequestError], if a handler could find another
-// value in the body than PostField. By default, the key is the value that PostField finds,
-// or empty. Strict denies
+// Strict denies a request, with a [core.BadRequestError], if a handler could find another value in
+// the body than PostField. By default, the key is the value that PostField finds, or empty. Strict
+// denies
 //   - a body of another type, such as XML or YAML, or without a Content-Type;
 //   - a body that is compressed, malformed or longer than MaxBody;
 //   - a value that is a file, an array or an object;
@@ -280,27 +279,27 @@ func RequireValue() PostFieldOption {
 //   - a form in which the value of another field is a JSON object with a member of the
 //     name, because Gin reads it into a struct.
 //
-// With Strict, a path that ends with the name is the field too, because Fiber's
-// BodyParser reads credentials.username into a field of an embedded struct. If the name
-// is a path such as user[name], its last part is the field too, because Gin's ShouldBind
-// reads name into a field of a nested struct.
+// With Strict, a path that ends with the name is the field too, because Fiber's BodyParser reads
+// credentials.username into a field of an embedded struct. If the name is a path such as
+// user[name], its last part is the field too, because Gin's ShouldBind reads name into a field of a
+// nested struct.
 //
 // Strict does not deny a body without the field: see [RequireValue]. Do not decode JSON with
-// json-iterator behind it, as Gin does if it is built with the tag jsoniter: it takes members
-// with other names for the field.
+// json-iterator behind it, as Gin does if it is built with the tag jsoniter: it takes members with
+// other names for the field.
 func Strict() PostFieldOption {
 	return func(f *postField) { f.strict = true }
 }
 
-// FormsOnly makes PostField read forms only. A JSON body is then a body of another type.
-// By default, PostField reads both.
+// FormsOnly makes PostField read forms only. A JSON body is then a body of another type. By
+// default, PostField reads both.
 func FormsOnly() PostFieldOption {
 	return func(f *postField) { f.formsOnly = true }
 }
 
-// JSONPath sets the path of the field in a JSON body: the names of the objects, the
-// outermost first, and then the name of the field. By default, the name of [PostField]
-// is the path. PostField panics if there are no names.
+// JSONPath sets the path of the field in a JSON body: the names of the objects, the outermost
+// first, and then the name of the field. By default, the name of [PostField] is the path. PostField
+// panics if there are no names.
 func JSONPath(names ...string) PostFieldOption {
 	return func(f *postField) {
 		if len(names) == 0 {
@@ -310,11 +309,11 @@ func JSONPath(names ...string) PostFieldOption {
 	}
 }
 
-// Normalize adds a function that maps different spellings of a value to one key, such as
-// one with strings.TrimSpace and strings.ToLower. By default, the value is not changed. Several
-// functions are applied in order, also to an empty value. If f returns an error that
-// wraps [core.ErrBadRequest], the key function returns it. After any other error, the key
-// is the value as it was sent. f may be called concurrently. Normalize panics if f is nil.
+// Normalize adds a function that maps different spellings of a value to one key, such as one with
+// strings.TrimSpace and strings.ToLower. By default, the value is not changed. Several functions
+// are applied in order, also to an empty value. If f returns an error that wraps
+// [core.ErrBadRequest], the key function returns it. After any other error, the key is the value as
+// it was sent. f may be called concurrently. Normalize panics if f is nil.
 func Normalize(f func(string) (string, error)) PostFieldOption {
 	mustHave("Normalize", "f: nil: must be a function that maps the spellings of a value to one", f != nil)
 	return func(p *postField) { p.normalize = append(p.normalize, f) }

@@ -11,23 +11,22 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// Config configures a [Page]. The zero value is a page that changes nothing and shows
-// keys as hashes.
+// Config configures a [Page]. The zero value is a page that changes nothing and shows keys as
+// hashes.
 type Config struct {
 	// Instance names this process on the page: "" means the name of the host.
 	Instance string
-	// Authorize decides whether the client that sent r may do a. who is for the log, such as
-	// the name of the user. If err is not nil, the action is denied with status 403. The
-	// client does not see the error. Authorize may be called concurrently. nil means that
-	// nobody may change anything.
+	// Authorize decides whether the client that sent r may do a. who is for the log, such as the
+	// name of the user. If err is not nil, the action is denied with status 403. The client does
+	// not see the error. Authorize may be called concurrently. nil means that nobody may change
+	// anything.
 	Authorize func(r *http.Request, a Action) (who string, err error)
-	// ShowKey returns the text that the page shows for a key, such as the key itself. The
-	// page shows it as text, never as HTML. For "", and without ShowKey, the page shows a
-	// hash of the key, and so no addresses and no usernames. ShowKey may be called
-	// concurrently.
+	// ShowKey returns the text that the page shows for a key, such as the key itself. The page
+	// shows it as text, never as HTML. For "", and without ShowKey, the page shows a hash of the
+	// key, and so no addresses and no usernames. ShowKey may be called concurrently.
 	ShowKey func(limiter, rule, key string) string
-	// Secret is the secret of that hash, of 16 bytes or more. Processes with the same
-	// Secret show the same hash for a key. nil means a random one.
+	// Secret is the secret of that hash, of 16 bytes or more. Processes with the same Secret show
+	// the same hash for a key. nil means a random one.
 	Secret []byte
 	// Log gets a line for each action, also for one that Authorize or the store has denied. The
 	// line has the key itself, whatever ShowKey returns. nil means slog.Default().
@@ -38,8 +37,8 @@ type Config struct {
 type Action struct {
 	// Name is "unblock", "ban" or "forget".
 	Name string
-	// Limiter and Rule are the names of the limiter and the rule. For "forget", Limiter is
-	// the name that was given to [Page.ManageLogin], and Rule is empty.
+	// Limiter and Rule are the names of the limiter and the rule. For "forget", Limiter is the name
+	// that was given to [Page.ManageLogin], and Rule is empty.
 	Limiter, Rule string
 	// Key is the key; for "forget" the username, or the client's address.
 	Key string

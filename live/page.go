@@ -11,8 +11,8 @@ import (
 	"github.com/floodgate-go/floodgate/internal/nilcheck"
 )
 
-// Page is the page: an [http.Handler], and a [core.Observer] of the limiters that it
-// shows. [New] makes it. Its methods may be called concurrently.
+// Page is the page: an [http.Handler], and a [core.Observer] of the limiters that it shows. [New]
+// makes it. Its methods may be called concurrently.
 type Page struct {
 	config Config
 	csrf   *http.CrossOriginProtection
@@ -37,8 +37,7 @@ type Login interface {
 	UnblockAddress(ctx context.Context, address string) error
 }
 
-// New returns a page. Close it when it is no longer served. The error wraps
-// [core.ErrConfig].
+// New returns a page. Close it when it is no longer served. The error wraps [core.ErrConfig].
 func New(c Config) (*Page, error) {
 	c, err := c.check()
 	if err != nil {
@@ -53,8 +52,8 @@ func New(c Config) (*Page, error) {
 	return p, nil
 }
 
-// Close ends the page's goroutine and the events for browsers. A browser says so, and asks
-// again with growing pauses. The limiters go on. The error is always nil.
+// Close ends the page's goroutine and the events for browsers. A browser says so, and asks again
+// with growing pauses. The limiters go on. The error is always nil.
 func (p *Page) Close() error {
 	p.once.Do(func() { close(p.stop) })
 	<-p.done
@@ -88,10 +87,10 @@ func (p *Page) pass() {
 	close(passed.passed)
 }
 
-// Manage lets the page look at keys of the limiters, and change them if
-// [Config.Authorize] allows it. The page has counts of a limiter only if it is also the
-// limiter's Observer. If several limiters have one name, the page shows the rules of the last
-// one, and manages that one. Manage panics if one of the limiters is nil.
+// Manage lets the page look at keys of the limiters, and change them if [Config.Authorize] allows
+// it. The page has counts of a limiter only if it is also the limiter's Observer. If several
+// limiters have one name, the page shows the rules of the last one, and manages that one. Manage
+// panics if one of the limiters is nil.
 func (p *Page) Manage(limiters ...*core.Limiter) {
 	if slices.Contains(limiters, nil) {
 		panic("live: Manage: a limiter is nil: pass those that core.New has returned")
@@ -103,8 +102,8 @@ func (p *Page) Manage(limiters ...*core.Limiter) {
 	}
 }
 
-// ManageLogin lets the page forget the failures of a login: of a *login.Guard, for
-// instance. name is the name on the page. ManageLogin panics if l is nil.
+// ManageLogin lets the page forget the failures of a login: of a *login.Guard, for instance. name
+// is the name on the page. ManageLogin panics if l is nil.
 func (p *Page) ManageLogin(name string, l Login) {
 	if nilcheck.IsNil(l) {
 		panic("live: ManageLogin: the login is nil: pass one that is not, such as the guard that login.NewGuard returns")

@@ -38,18 +38,17 @@ const (
 // Config configures [NewGuard]. Field or Sources is required. Its functions may be called
 // concurrently.
 type Config struct {
-	// Name is part of the names of the counters; "" means "login". Two guards with the
-	// same name and the same store share their counters.
+	// Name is part of the names of the counters; "" means "login". Two guards with the same name
+	// and the same store share their counters.
 	Name string
-	// Field is the name of the form field, or of the member of a JSON object, that
-	// has the username, such as "username" or "user[name]". The guard reads it as
-	// keyfuncs.PostField does with the option keyfuncs.Strict.
+	// Field is the name of the form field, or of the member of a JSON object, that has the
+	// username, such as "username" or "user[name]". The guard reads it as keyfuncs.PostField does
+	// with the option keyfuncs.Strict.
 	Field string
 	// Sources are more key functions that find the username, such as BasicUser() or
-	// keyfuncs.PostField("user", keyfuncs.Strict(), keyfuncs.JSONPath("user", "name")).
-	// The guard denies a request with 400 if Field and Sources find no username, or
-	// different ones. For a form that has no username, such as that of a
-	// PIN, set keyfuncs.Static("pin") alone.
+	// keyfuncs.PostField("user", keyfuncs.Strict(), keyfuncs.JSONPath("user", "name")). The guard
+	// denies a request with 400 if Field and Sources find no username, or different ones. For a
+	// form that has no username, such as that of a PIN, set keyfuncs.Static("pin") alone.
 	Sources []core.KeyFunc
 	// Normalize maps all spellings that the application takes for one account to one username; nil
 	// means [Normalize]. It gets names without white space at the ends. Names of requests have no
@@ -60,15 +59,15 @@ type Config struct {
 	// address of the connection's peer. Attempts without an address share one. For Trust, Status
 	// and UnblockAddress, the request has the address as its peer, and no headers.
 	ClientIP core.KeyFunc
-	// Methods are the methods that log in, in capitals; none means POST. GET includes
-	// HEAD. The guard checks a request with another method too if it has a body, if its
-	// query has Field, or if one of Sources finds a username in it. Such a request is
-	// never a success, so that the page of the login form does not reset failures.
+	// Methods are the methods that log in, in capitals; none means POST. GET includes HEAD. The
+	// guard checks a request with another method too if it has a body, if its query has Field, or
+	// if one of Sources finds a username in it. Such a request is never a success, so that the page
+	// of the login form does not reset failures.
 	Methods []string
 
-	// Store holds the counters; nil: this process. The guard puts a shared store
-	// behind resilient.New(Store, Resilience), unless core.Guarantees.KeepsDeadline and
-	// FailsFast are true. A store that fails open (core.Guarantees.OnFailure) or is not exact
+	// Store holds the counters; nil: this process. The guard puts a shared store behind
+	// resilient.New(Store, Resilience), unless core.Guarantees.KeepsDeadline and FailsFast are
+	// true. A store that fails open (core.Guarantees.OnFailure) or is not exact
 	// (core.Guarantees.Exact) is an error: attackers would get more guesses.
 	Store core.Store
 	// Resilience configures what the guard does while a shared Store does not answer.
@@ -96,38 +95,38 @@ type Config struct {
 	// SuspiciousAfter is the number of failures in the window of AccountFailures at which an
 	// account becomes suspicious. 0 means half of the quota, or of the burst, rounded up.
 	SuspiciousAfter int64
-	// OnSuspicion is called before the handler, for each attempt of a stranger on a
-	// suspicious account that the limits allow. If it returns a denial, such as a page
-	// with a captcha, the guard sends that, and charges the attempt to its address only.
-	// A status below 200 or above 599 becomes 429. The next request has the answer to the
-	// captcha: OnSuspicion must check it, and return nil if it is right. A panic counts as a failure.
+	// OnSuspicion is called before the handler, for each attempt of a stranger on a suspicious
+	// account that the limits allow. If it returns a denial, such as a page with a captcha, the
+	// guard sends that, and charges the attempt to its address only. A status below 200 or above
+	// 599 becomes 429. The next request has the answer to the captcha: OnSuspicion must check it,
+	// and return nil if it is right. A panic counts as a failure.
 	OnSuspicion func(r core.Request, s Suspicion) *core.Denial
 
-	// Secrets sign device cookies; none: no device cookies. The guard signs with the
-	// first secret and accepts all, so that secrets can be replaced one by one. Each
-	// has 32 random bytes or more, which must not change afterwards.
+	// Secrets sign device cookies; none: no device cookies. The guard signs with the first secret
+	// and accepts all, so that secrets can be replaced one by one. Each has 32 random bytes or
+	// more, which must not change afterwards.
 	Secrets [][]byte
-	// CookieName is the name of device cookies; "" means __Host-device. Browsers accept a
-	// cookie with the prefix __Host- only over TLS and from the host itself, not from
-	// another host of the domain (RFC 6265bis, section 4.1.3.2).
+	// CookieName is the name of device cookies; "" means __Host-device. Browsers accept a cookie
+	// with the prefix __Host- only over TLS and from the host itself, not from another host of the
+	// domain (RFC 6265bis, section 4.1.3.2).
 	CookieName string
-	// CookieFor is how long device cookies are valid: 1s to 350 days. 0 means 90 days.
-	// With a store that keeps nothing for longer than 30 days, such as memcached, they are
-	// valid for 27 days at most, and so is KnownFor.
+	// CookieFor is how long device cookies are valid: 1s to 350 days. 0 means 90 days. With a store
+	// that keeps nothing for longer than 30 days, such as memcached, they are valid for 27 days at
+	// most, and so is KnownFor.
 	CookieFor time.Duration
-	// InsecureCookie lets browsers send device cookies without TLS, for development.
-	// CookieName must then not have the prefix __Host- or __Secure-.
+	// InsecureCookie lets browsers send device cookies without TLS, for development. CookieName
+	// must then not have the prefix __Host- or __Secure-.
 	InsecureCookie bool
-	// KnownFor is how long an address that has logged in to an account is not subject
-	// to AccountFailures: 1s to 350 days. 0 means 14 days.
+	// KnownFor is how long an address that has logged in to an account is not subject to
+	// AccountFailures: 1s to 350 days. 0 means 14 days.
 	KnownFor time.Duration
 
 	// OnDisallowed returns the response to a denied request. denial is what the client gets without
 	// it: a problem document with 429, 400 or 503, without the name of the limit. nil: denial.
 	OnDisallowed func(r core.Request, d core.Decision, denial core.Denial) core.Denial
-	// OnEvent gets events for an audit log; nil: none. Each [EventKind] says when it
-	// happens. There is no event for an attempt that the guard answers with 400 or 503,
-	// or the handler with a 5xx. OnEvent runs in the goroutine of the request.
+	// OnEvent gets events for an audit log; nil: none. Each [EventKind] says when it happens. There
+	// is no event for an attempt that the guard answers with 400 or 503, or the handler with a 5xx.
+	// OnEvent runs in the goroutine of the request.
 	OnEvent func(Event)
 	// Identify puts usernames and addresses into events in place of hashes.
 	Identify bool
@@ -135,12 +134,12 @@ type Config struct {
 	// attempt is one decision. Its key has the username and the address, for an observer that asks
 	// for keys. nil: none.
 	Observer core.Observer
-	// Log gets the lines of core.Config.Log and resilient.Config.Log, one for each
-	// client whose address could not be remembered, and one if the first 100 attempts
-	// have all succeeded; nil: slog.Default().
+	// Log gets the lines of core.Config.Log and resilient.Config.Log, one for each client whose
+	// address could not be remembered, and one if the first 100 attempts have all succeeded; nil:
+	// slog.Default().
 	Log *slog.Logger
-	// Clock returns the time for the counters in this process and for device cookies;
-	// nil: the real time.
+	// Clock returns the time for the counters in this process and for device cookies; nil: the real
+	// time.
 	Clock func() time.Time
 }
 
@@ -205,8 +204,8 @@ func (c *Config) check() error {
 	return errors.Join(errs...)
 }
 
-// openStore returns the store for the guard's counters, and a function that closes it
-// if openStore has made it. The store is not shared, or it keeps a deadline and fails fast.
+// openStore returns the store for the guard's counters, and a function that closes it if openStore
+// has made it. The store is not shared, or it keeps a deadline and fails fast.
 func (c *Config) openStore() (store core.Store, closeStore func() error, err error) {
 	if c.Store == nil {
 		m := core.Must(core.NewMemory(core.MemoryConfig{Clock: c.Clock}))

@@ -20,8 +20,7 @@ type QueueCounts struct {
 
 // WaitCounts are how long requests with one result have waited.
 type WaitCounts struct {
-	// Result is Allowed, Denied or Failed. A request whose client hung up in line is
-	// Denied.
+	// Result is Allowed, Denied or Failed. A request whose client hung up in line is Denied.
 	Result string
 	Durations
 }
@@ -35,8 +34,7 @@ type queue struct {
 
 var waitResults = [3]string{Allowed, Denied, Failed}
 
-// queue returns the lines of a rule. A rule without MaxWait has lines after a call of
-// Limiter.Wait.
+// queue returns the lines of a rule. A rule without MaxWait has lines after a call of Limiter.Wait.
 func (l *limiter) queue(rule string) *queue {
 	return find(&l.mu, &l.queues, func(q *queue) bool { return q.rule == rule }, func() *queue {
 		q := &queue{rule: rule}

@@ -7,11 +7,11 @@ import "github.com/floodgate-go/floodgate/core"
 type LimiterCounts struct {
 	// Name is the limiter's name.
 	Name string
-	// Limits are the limits of this and of earlier configurations, in the order in which they
-	// were first seen.
+	// Limits are the limits of this and of earlier configurations, in the order in which they were
+	// first seen.
 	Limits []LimitCounts
-	// Skipped is how many requests Hooks.ShouldLimit exempted, and NoRule how many no
-	// rule applied to. They were allowed.
+	// Skipped is how many requests Hooks.ShouldLimit exempted, and NoRule how many no rule applied
+	// to. They were allowed.
 	Skipped, NoRule uint64
 	// BadRequests is how many requests had a mistake: see core.ErrBadRequest. Failed is for how
 	// many a store, key function or hook failed. They were denied, unless in a dry run.
@@ -25,8 +25,8 @@ type LimiterCounts struct {
 	Degraded uint64
 	// Store are the operations of the store; none if the store is a core.Memory.
 	Store []StoreCounts
-	// Queues are the rules whose requests may wait, or have waited, in the order in which
-	// they were first seen.
+	// Queues are the rules whose requests may wait, or have waited, in the order in which they were
+	// first seen.
 	Queues []QueueCounts
 	// Events are the reports of a checker around the limiter. Only the first 16 names are counted
 	// apart; the rest are "other".
@@ -37,11 +37,10 @@ type LimiterCounts struct {
 type LimitCounts struct {
 	// Rule and Limit are the names of the rule and its limit.
 	Rule, Limit string
-	// Allowed, Denied and DryRun are how many requests were within the limit, over it,
-	// and over it in a dry run (core.Config.DryRun).
+	// Allowed, Denied and DryRun are how many requests were within the limit, over it, and over it
+	// in a dry run (core.Config.DryRun).
 	Allowed, Denied, DryRun uint64
-	// Near is how many of the allowed requests left a tenth of the quota, rounded down,
-	// or less.
+	// Near is how many of the allowed requests left a tenth of the quota, rounded down, or less.
 	Near uint64
 }
 
@@ -60,9 +59,8 @@ type EventCount struct {
 	Count uint64
 }
 
-// Read returns the numbers of all limiters, in the order in which they were made. It
-// reads while others count: numbers of one moment may differ by the decisions that are
-// under way.
+// Read returns the numbers of all limiters, in the order in which they were made. It reads while
+// others count: numbers of one moment may differ by the decisions that are under way.
 func (c *Counts) Read() []LimiterCounts {
 	c.mu.Lock()
 	limiters := c.limiters[:len(c.limiters):len(c.limiters)]

@@ -4,13 +4,12 @@ import "iter"
 
 // The results of a decision, as metrics and logs name them.
 const (
-	// Allowed, Denied and DryRun are the results of a limit. A request with the result DryRun
-	// is over the limit, and core.Config.DryRun has allowed it. A limiter has Denied too.
+	// Allowed, Denied and DryRun are the results of a limit. A request with the result DryRun is
+	// over the limit, and core.Config.DryRun has allowed it. A limiter has Denied too.
 	Allowed = "allowed"
 	Denied  = "denied"
 	DryRun  = "dry_run"
-	// Skipped, NoRule, BadRequest, Failed and Canceled are those of a limiter: see
-	// [LimiterCounts].
+	// Skipped, NoRule, BadRequest, Failed and Canceled are those of a limiter: see [LimiterCounts].
 	Skipped    = "skipped"
 	NoRule     = "no_rule"
 	BadRequest = "bad_request"
@@ -25,8 +24,8 @@ type Result struct {
 	Count       uint64
 }
 
-// Results yields all results, also those that are 0: two for each limit, or three if
-// there was a dry run, and six of the limiter as a whole.
+// Results yields all results, also those that are 0: two for each limit, or three if there was a
+// dry run, and six of the limiter as a whole.
 func (l LimiterCounts) Results() iter.Seq[Result] {
 	return func(yield func(Result) bool) {
 		for _, n := range l.Limits {

@@ -15,8 +15,8 @@ import (
 	"github.com/floodgate-go/floodgate/policy/internal/paths"
 )
 
-// enforcedFile is a file whose policies are rules of a limiter. Those with dry-run are
-// rules of a second one.
+// enforcedFile is a file whose policies are rules of a limiter. Those with dry-run are rules of a
+// second one.
 type enforcedFile struct {
 	*file.Spec
 	policies []*enforcedPolicy
@@ -60,15 +60,15 @@ func (f *enforcedFile) policy(name string) *enforcedPolicy {
 	return nil
 }
 
-// dryRunSuffix ends the name of the limiter of the dry run, and maxDryName is the
-// longest name of a file that has one.
+// dryRunSuffix ends the name of the limiter of the dry run, and maxDryName is the longest name of a
+// file that has one.
 const (
 	dryRunSuffix = "-dry-run"
 	maxDryName   = 64 - len(dryRunSuffix)
 )
 
-// configs returns the configurations of the two limiters: that of the policies that
-// can deny, and that of the dry run. Each policy is one rule of its limiter or several.
+// configs returns the configurations of the two limiters: that of the policies that can deny, and
+// that of the dry run. Each policy is one rule of its limiter or several.
 func (f *enforcedFile) configs(store core.Store) (enforced, dry core.Config) {
 	enforced = core.Config{
 		Name: f.Name, Store: store, Hooks: &hooks{enforcedFile: f}, Log: f.options.log, Observer: f.options.observer,
@@ -93,8 +93,8 @@ func (f *enforcedFile) configs(store core.Store) (enforced, dry core.Config) {
 	return enforced, dry
 }
 
-// choose is the RulesFor of a limiter: it appends the rules of its policies that apply
-// to the request.
+// choose is the RulesFor of a limiter: it appends the rules of its policies that apply to the
+// request.
 func (f *enforcedFile) choose(dst []int, r core.Request, dryRun bool) []int {
 	q := remembered(r)
 	for _, p := range f.policies {
@@ -107,9 +107,9 @@ func (f *enforcedFile) choose(dst []int, r core.Request, dryRun bool) []int {
 	return dst
 }
 
-// request is a request that the policies of a file decide on. It remembers what
-// several policies need. It remembers nothing of the body: see core.Hooks, which
-// says when a limiter reads a body twice.
+// request is a request that the policies of a file decide on. It remembers what several policies
+// need. It remembers nothing of the body: see core.Hooks, which says when a limiter reads a body
+// twice.
 type request struct {
 	core.Request
 	only []string    // the policies that decide; nil: all
@@ -123,8 +123,8 @@ func (r *request) asks(policy string) bool {
 
 type requestKey struct{}
 
-// Value implements [core.Request]. The limiter gives hooks and key functions a
-// request that wraps this one and asks it for values.
+// Value implements [core.Request]. The limiter gives hooks and key functions a request that wraps
+// this one and asks it for values.
 func (r *request) Value(key any) any {
 	if key == (requestKey{}) {
 		return r
@@ -173,8 +173,8 @@ func (p *enforcedPolicy) verdict(r core.Request) verdict {
 	}
 }
 
-// verdictOf returns whether a request meets the conditions of a match. If the expression
-// cannot be evaluated, it is taken for true: a client must not escape a limit that way.
+// verdictOf returns whether a request meets the conditions of a match. If the expression cannot be
+// evaluated, it is taken for true: a client must not escape a limit that way.
 func verdictOf(m *file.Match, r core.Request) verdict {
 	method := r.Method()
 	if len(m.Methods) > 0 && !slices.Contains(m.Methods, method) && (method != "HEAD" || !slices.Contains(m.Methods, "GET")) {
@@ -214,8 +214,7 @@ func (v verdict) why(m *file.Match) string {
 	return "the request meets all conditions of match"
 }
 
-// denies reports whether one of the lists only and deny denies the client's
-// address.
+// denies reports whether one of the lists only and deny denies the client's address.
 func (p *enforcedPolicy) denies(r core.Request) bool {
 	return p.HasDenyList() && p.Denies(p.sources.AddressOf(r))
 }
@@ -234,9 +233,8 @@ func (p *enforcedPolicy) costOf(r core.Request) (int64, error) {
 // errOthers wraps core.SkipRule, so that the log does not say that a rule limits nobody.
 var errOthers = fmt.Errorf("the rule is for other requests: %w", core.SkipRule)
 
-// coreRules returns the policy's rules for the limiter: one for its lists of addresses,
-// and one for its limits or for each of its tiers. A policy with the field in-flight only
-// has none.
+// coreRules returns the policy's rules for the limiter: one for its lists of addresses, and one for
+// its limits or for each of its tiers. A policy with the field in-flight only has none.
 func (p *enforcedPolicy) coreRules() []core.Rule {
 	var rules []core.Rule
 	if p.HasDenyList() {
@@ -306,8 +304,8 @@ func (p *enforcedPolicy) tierOf(r core.Request) (name string, err error) {
 	return file.DefaultTier, nil
 }
 
-// Keys of a fallback begin with fallbackMark, and no other key does, so that a
-// client cannot choose a key that is the fallback of another client.
+// Keys of a fallback begin with fallbackMark, and no other key does, so that a client cannot choose
+// a key that is the fallback of another client.
 const (
 	mark         = '?'
 	fallbackMark = "?:"
@@ -347,8 +345,8 @@ func (p *enforcedPolicy) identify(dst []byte, r core.Request) ([]byte, error) {
 	}
 }
 
-// quotaOf returns the quota of a request for a limit of a rule of the limiter: that of
-// the key in the file, else that of the program, else the limit's own.
+// quotaOf returns the quota of a request for a limit of a rule of the limiter: that of the key in
+// the file, else that of the program, else the limit's own.
 func (p *enforcedPolicy) quotaOf(r core.Request, name string, l core.Limit) (int64, error) {
 	if p.Quotas != nil {
 		var room [64]byte

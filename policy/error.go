@@ -10,17 +10,16 @@ import (
 	"github.com/floodgate-go/floodgate/policy/internal/file"
 )
 
-// Error is one mistake in a policy file. Load and Parse report all mistakes at
-// once, in the order of the file: errors.Join of one Error for each. errors.As returns
-// one of them, and [Errors] returns all.
+// Error is one mistake in a policy file. Load and Parse report all mistakes at once, in the order
+// of the file: errors.Join of one Error for each. errors.As returns one of them, and [Errors]
+// returns all.
 type Error struct {
 	// File is the file's name, as it was given.
 	File string
-	// Line and Column are the place, from 1. Both are 0 if the Error is about the
-	// whole file.
+	// Line and Column are the place, from 1. Both are 0 if the Error is about the whole file.
 	Line, Column int
-	// Field is the path of the field, such as policies[0].tiers.paid. It is
-	// "" if the Error is about no field.
+	// Field is the path of the field, such as policies[0].tiers.paid. It is "" if the Error is
+	// about no field.
 	Field string
 	// Problem describes the mistake and quotes the value.
 	Problem string

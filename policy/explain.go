@@ -12,12 +12,11 @@ import (
 // Explanation describes the effect of one policy on a request.
 type Explanation struct {
 	Policy string
-	// Applies reports whether the policy applies to the request; Why is the
-	// reason.
+	// Applies reports whether the policy applies to the request; Why is the reason.
 	Applies bool
 	Why     string
-	// Denied reports whether the client's address is denied: the field "deny" lists
-	// it, or the field "only" does not.
+	// Denied reports whether the client's address is denied: the field "deny" lists it, or the
+	// field "only" does not.
 	Denied bool
 	// Cost is the number of hits that the request costs.
 	Cost int64
@@ -27,15 +26,15 @@ type Explanation struct {
 	Tier string
 	// Key is the key of the counter; requests without a key share the key "".
 	Key string
-	// Limits are the limits that apply to the key, with the quotas of the request. There
-	// are none if the tier is unlimited.
+	// Limits are the limits that apply to the key, with the quotas of the request. There are none
+	// if the tier is unlimited.
 	Limits []core.Limit
 	// InFlight is the most requests of the key that run at a time; nil: any number.
 	InFlight *int64
 }
 
-// Explain returns what each policy does with a request, in the order of [Set.Policies]. It
-// asks no store and charges nothing.
+// Explain returns what each policy does with a request, in the order of [Set.Policies]. It asks no
+// store and charges nothing.
 func (s *Set) Explain(r core.Request) []Explanation {
 	q := &request{Request: r}
 	var all []Explanation
@@ -105,7 +104,6 @@ func (e *Explanation) passes(why string) {
 //go:embed schema.json
 var schema []byte
 
-// Schema returns the JSON Schema (2020-12) of policy files, for editors that complete
-// and check them. It checks each field and the type of its value; [Parse] finds every
-// mistake.
+// Schema returns the JSON Schema (2020-12) of policy files, for editors that complete and check
+// them. It checks each field and the type of its value; [Parse] finds every mistake.
 func Schema() []byte { return slices.Clone(schema) }

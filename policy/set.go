@@ -17,17 +17,17 @@ import (
 	"github.com/floodgate-go/floodgate/policy/internal/words"
 )
 
-// Set is the policies of a file in force. [Load], [Parse] and [Watch] return one. It
-// is a [core.Checker] that applies all policies: every adapter's Middleware takes
-// it. Its methods may be called concurrently.
+// Set is the policies of a file in force. [Load], [Parse] and [Watch] return one. It is a
+// [core.Checker] that applies all policies: every adapter's Middleware takes it. Its methods may be
+// called concurrently.
 //
-// All policies of a file are rules of one limiter, which decides on a request in one
-// step: all policies that apply must allow it, or it is charged to none. If some
-// policies count in the file's store and some in this process, the request is
-// charged in the process first, and refunded there if the store denies it.
+// All policies of a file are rules of one limiter, which decides on a request in one step: all
+// policies that apply must allow it, or it is charged to none. If some policies count in the file's
+// store and some in this process, the request is charged in the process first, and refunded there
+// if the store denies it.
 //
-// Policies with dry-run: true are rules of a second limiter, see [Set.DryRun]. It decides
-// on each request that the first one allows, and denies nothing.
+// Policies with dry-run: true are rules of a second limiter, see [Set.DryRun]. It decides on each
+// request that the first one allows, and denies nothing.
 type Set struct {
 	file    string // its name, as it was given
 	options *options
@@ -52,9 +52,9 @@ var (
 	_ interface{ Guarantees() core.Guarantees } = (*Set)(nil) // adapters look for it
 )
 
-// Load reads the policies of a file. The error is the operating system's, or has all
-// mistakes of the file: see [Errors]. It wraps [core.ErrConfig] if an option is nil or
-// its store cannot be used.
+// Load reads the policies of a file. The error is the operating system's, or has all mistakes of
+// the file: see [Errors]. It wraps [core.ErrConfig] if an option is nil or its store cannot be
+// used.
 func Load(path string, opts ...Option) (*Set, error) {
 	text, err := readFile(path)
 	if err != nil {
@@ -79,11 +79,11 @@ func Parse(name string, text []byte, opts ...Option) (*Set, error) {
 // readFile reads at most one byte more than a file may have.
 func readFile(path string) ([]byte, error) { return regularfile.Read(path, file.MaxBytes) }
 
-// Replace puts another text of the file in force, at one moment for all later
-// requests. A counter keeps its count if its policy keeps its name, tier and counting, and
-// its limit keeps its algorithm, window, precision, alignment and time zone. After an error
-// no policy that can deny has changed. The fields name, store and local cannot change while a
-// program runs. A Set of [Watch] keeps the text until the file changes.
+// Replace puts another text of the file in force, at one moment for all later requests. A counter
+// keeps its count if its policy keeps its name, tier and counting, and its limit keeps its
+// algorithm, window, precision, alignment and time zone. After an error no policy that can deny has
+// changed. The fields name, store and local cannot change while a program runs. A Set of [Watch]
+// keeps the text until the file changes.
 func (s *Set) Replace(text []byte) error {
 	s.change.Lock()
 	defer s.change.Unlock()
@@ -106,9 +106,9 @@ func (s *Set) Replace(text []byte) error {
 	return m.join()
 }
 
-// build puts a file in force, or adds to m what is wrong with it. All mistakes that
-// can be found without the store are found first: a store forgets the counters of
-// rules that a limiter no longer has.
+// build puts a file in force, or adds to m what is wrong with it. All mistakes that can be found
+// without the store are found first: a store forgets the counters of rules that a limiter no longer
+// has.
 func (s *Set) build(m *mistakes, f *enforcedFile) {
 	s.try(m, f)
 	if m.found() || !s.open(m, f) {
@@ -193,17 +193,15 @@ func (s *Set) store() core.Store {
 	return s.places
 }
 
-// isLocal reports whether a rule of the limiter counts in this process. Rules of
-// local policies do, unless the program has given a store for all policies. The
-// lists only and deny always do: they need no counter, and must deny while a store is
-// gone.
+// isLocal reports whether a rule of the limiter counts in this process. Rules of local policies do,
+// unless the program has given a store for all policies. The lists only and deny always do: they
+// need no counter, and must deny while a store is gone.
 func (f *enforcedFile) isLocal(rule string) bool {
 	p := f.byRule[rule]
 	return p != nil && (p.isDenyRule(rule) || !p.Shared && f.options.store == nil)
 }
 
-// open opens the stores. If they are open, it checks that a changed file does not
-// change them.
+// open opens the stores. If they are open, it checks that a changed file does not change them.
 func (s *Set) open(m *mistakes, f *enforcedFile) bool {
 	if former := s.current.Load(); former != nil {
 		if former.Name != f.Name {
@@ -265,8 +263,8 @@ func (s *Set) Close() error {
 }
 
 // Check implements [core.Checker]. A request takes a slot of each policy with in-flight that
-// applies, then its hits, and gives the slots back if it is denied. The decision is that of
-// the limits, or of the field in-flight if it denies the request or no limit applies.
+// applies, then its hits, and gives the slots back if it is denied. The decision is that of the
+// limits, or of the field in-flight if it denies the request or no limit applies.
 func (s *Set) Check(r core.Request) core.Decision { return s.check(r, nil) }
 
 func (s *Set) check(r core.Request, only []string) core.Decision {
@@ -310,9 +308,9 @@ func (s *Set) Settle(r core.Request, d core.Decision, o core.Outcome) {
 	s.limiter.Settle(r, d, o) // does nothing if the decision is that of a slot
 }
 
-// Only returns a checker that applies only the named policies, for a program
-// that mounts policies on some of its routes. It follows changes of the file.
-// From then on, a changed file that lacks one of these policies is rejected.
+// Only returns a checker that applies only the named policies, for a program that mounts policies
+// on some of its routes. It follows changes of the file. From then on, a changed file that lacks
+// one of these policies is rejected.
 func (s *Set) Only(names ...string) (core.Checker, error) {
 	s.change.Lock()
 	defer s.change.Unlock()
@@ -339,13 +337,13 @@ func (o *only) Check(r core.Request) core.Decision {
 	return o.check(r, o.names)
 }
 
-// Limiter returns the limiter of the policies that can deny; it stays the same
-// when the file changes. Its rules are named as [Set.Policies] says. Its Take, Peek
-// and Reset ignore the match of a policy.
+// Limiter returns the limiter of the policies that can deny; it stays the same when the file
+// changes. Its rules are named as [Set.Policies] says. Its Take, Peek and Reset ignore the match of
+// a policy.
 func (s *Set) Limiter() *core.Limiter { return s.limiter }
 
-// DryRun returns the limiter of the policies with dry-run: true, nil if the file in
-// force has none. Its name is that of the file, followed by "-dry-run".
+// DryRun returns the limiter of the policies with dry-run: true, nil if the file in force has none.
+// Its name is that of the file, followed by "-dry-run".
 func (s *Set) DryRun() *core.Limiter { return s.current.Load().dry }
 
 // Guarantees returns what all stores of the policies promise. The adapters of Fiber ask for it:
@@ -356,22 +354,21 @@ func (s *Set) Guarantees() core.Guarantees { return s.limiter.Guarantees() }
 type Policy struct {
 	// Name is the policy's name.
 	Name string
-	// DryRun reports whether the policy has dry-run: true and so denies nothing. Shared
-	// reports whether it counts in the file's store.
+	// DryRun reports whether the policy has dry-run: true and so denies nothing. Shared reports
+	// whether it counts in the file's store.
 	DryRun, Shared bool
 	// Wait is the longest time that a request waits if the policy would deny it. 0: no request
 	// waits. A dry run makes no request wait.
 	Wait time.Duration
-	// Rules are the policy's rules of the limiter: one, or one for each tier that is
-	// limited. A policy with the field in-flight only has none.
+	// Rules are the policy's rules of the limiter: one, or one for each tier that is limited. A
+	// policy with the field in-flight only has none.
 	Rules []PolicyRule
 }
 
 // PolicyRule describes a rule of a policy.
 type PolicyRule struct {
-	// Name is the name of the rule in [Set.Limiter], in decisions and in the
-	// store: the policy's name, followed by a dash and the tier's name if the
-	// policy has tiers.
+	// Name is the name of the rule in [Set.Limiter], in decisions and in the store: the policy's
+	// name, followed by a dash and the tier's name if the policy has tiers.
 	Name string
 	// Limits are the limits of each key.
 	Limits []core.Limit
@@ -379,8 +376,8 @@ type PolicyRule struct {
 	quotas map[string]file.Quotas // of single keys
 }
 
-// Hit returns the hit of a key for Take, Peek or Reset of [Set.Limiter], with the quotas
-// that the file has for the key.
+// Hit returns the hit of a key for Take, Peek or Reset of [Set.Limiter], with the quotas that the
+// file has for the key.
 func (r PolicyRule) Hit(key string) core.Hit {
 	hit := core.Hit{Rule: r.Name, Key: key}
 	if own, has := r.quotas[key]; has {
@@ -410,8 +407,8 @@ func (s *Set) Policies() []Policy {
 	return all
 }
 
-// PolicyOf returns the name of the policy that a rule of [Set.Limiter] belongs
-// to, such as core.Decision.Rule in an audit log; "" if there is none in force.
+// PolicyOf returns the name of the policy that a rule of [Set.Limiter] belongs to, such as
+// core.Decision.Rule in an audit log; "" if there is none in force.
 func (s *Set) PolicyOf(rule string) string {
 	if p := s.current.Load().byRule[rule]; p != nil {
 		return p.Name
@@ -419,10 +416,9 @@ func (s *Set) PolicyOf(rule string) string {
 	return ""
 }
 
-// Warnings returns parts of the file in force that are legal and probably
-// mistakes: tiers, costs and keys that a client can choose, and keys that a request
-// may lack if the file does not set the field missing. They are logged when the file is
-// put in force.
+// Warnings returns parts of the file in force that are legal and probably mistakes: tiers, costs
+// and keys that a client can choose, and keys that a request may lack if the file does not set the
+// field missing. They are logged when the file is put in force.
 func (s *Set) Warnings() []*Error {
 	m := &mistakes{file: s.file}
 	for _, d := range s.current.Load().Doubts {

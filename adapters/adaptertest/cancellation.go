@@ -11,8 +11,8 @@ import (
 	"github.com/floodgate-go/floodgate/internal/hooktest"
 )
 
-// A request whose context ends before a response is begun did not succeed,
-// whatever the handler makes of it.
+// A request whose context ends before a response is begun did not succeed, whatever the handler
+// makes of it.
 func cancellation(t *testing.T, a Adapter) {
 	t.Run("clients that go", func(t *testing.T) {
 		if !a.SeesCancel {
@@ -101,8 +101,7 @@ func mustFit(t *testing.T, a Adapter, outside, inside []Middleware) {
 	}
 }
 
-// leave sends a request to the application and goes as soon as the handler
-// says that it has begun.
+// leave sends a request to the application and goes as soon as the handler says that it has begun.
 func leave(t *testing.T, a Adapter, protocol string, app App, begun <-chan struct{}) {
 	t.Helper()
 	var addr string

@@ -24,9 +24,9 @@ type client struct {
 	http *http.Client
 }
 
-// reading is a connection whose user finds out by reading that it has failed. A server
-// may answer and close the connection while the client still sends the body. Then a write
-// fails, and the answer can be read all the same. http.Transport would drop the answer.
+// reading is a connection whose user finds out by reading that it has failed. A server may answer
+// and close the connection while the client still sends the body. Then a write fails, and the
+// answer can be read all the same. http.Transport would drop the answer.
 type reading struct{ net.Conn }
 
 func (c reading) Write(b []byte) (int, error) {
@@ -52,8 +52,7 @@ func newClient(t *testing.T, addr, local string) *client {
 	}}
 }
 
-// direct is a client that connects itself, proxied one that a trusted proxy
-// connects for.
+// direct is a client that connects itself, proxied one that a trusted proxy connects for.
 func direct(t *testing.T, addr string) *client  { return newClient(t, addr, "127.0.0.1") }
 func proxied(t *testing.T, addr string) *client { return newClient(t, addr, "127.0.0.2") }
 
@@ -106,8 +105,7 @@ func (c *client) post(path, form string, header ...string) response {
 	return c.do(http.MethodPost, path, form, append([]string{"Content-Type", "application/x-www-form-urlencoded"}, header...)...)
 }
 
-// raw sends bytes as they are on a new connection and returns the status of
-// the first response.
+// raw sends bytes as they are on a new connection and returns the status of the first response.
 func (c *client) raw(text string) int {
 	c.t.Helper()
 	return c.exchange(text).status

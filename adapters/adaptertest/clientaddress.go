@@ -12,8 +12,7 @@ import (
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
-// behindProxies keys by the address that the proxy 127.0.0.2 writes in a
-// header.
+// behindProxies keys by the address that the proxy 127.0.0.2 writes in a header.
 func behindProxies(header string) core.KeyFunc {
 	return keyfuncs.ClientIP(keyfuncs.Behind(header, "127.0.0.2/32"))
 }

@@ -12,8 +12,7 @@ import (
 	"testing"
 )
 
-// Listen serves an application of net/http on a free port of 127.0.0.1, and returns the
-// address.
+// Listen serves an application of net/http on a free port of 127.0.0.1, and returns the address.
 func Listen(t *testing.T, h http.Handler) string {
 	t.Helper()
 	s := httptest.NewUnstartedServer(h)
@@ -34,8 +33,8 @@ func ListenHTTP2(t *testing.T, h http.Handler) string {
 }
 
 // Before does what a middleware does before the next handler, in a framework of net/http. It
-// returns the request for that handler, and nil for a middleware that every framework has of
-// its own.
+// returns the request for that handler, and nil for a middleware that every framework has of its
+// own.
 func Before(m Middleware) func(http.ResponseWriter, *http.Request) *http.Request {
 	reads := func(read func(*http.Request)) func(http.ResponseWriter, *http.Request) *http.Request {
 		return func(_ http.ResponseWriter, r *http.Request) *http.Request {
@@ -57,8 +56,8 @@ func Before(m Middleware) func(http.ResponseWriter, *http.Request) *http.Request
 	}[m]
 }
 
-// Timeouts takes http.TimeoutHandler out of an application's outer middlewares,
-// for frameworks of which it can only stand around the whole application.
+// Timeouts takes http.TimeoutHandler out of an application's outer middlewares, for frameworks of
+// which it can only stand around the whole application.
 func Timeouts(ms []Middleware) (others []Middleware, around func(http.Handler) http.Handler) {
 	around = func(h http.Handler) http.Handler { return h }
 	for _, m := range ms {

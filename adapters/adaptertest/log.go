@@ -29,8 +29,8 @@ func (j *journal) Write(p []byte) (int, error) {
 
 func (j *journal) logger() *slog.Logger { return slog.New(slog.NewTextHandler(j, nil)) }
 
-// take returns the lines since the last call that have been written by
-// Floodgate, as others write to the default logger too.
+// take returns the lines since the last call that have been written by Floodgate, as others write
+// to the default logger too.
 func (j *journal) take() (lines []string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -43,8 +43,7 @@ func (j *journal) take() (lines []string) {
 	return lines
 }
 
-// defaultLog is a journal of what is written to the default logger while the
-// test runs.
+// defaultLog is a journal of what is written to the default logger while the test runs.
 func defaultLog(t *testing.T) *journal {
 	j, before := &journal{}, slog.Default()
 	slog.SetDefault(j.logger())
@@ -54,8 +53,8 @@ func defaultLog(t *testing.T) *journal {
 
 // logged tests what an operator reads in the log.
 func logged(t *testing.T, a Adapter) {
-	// one fails if there is not exactly one line, which has all the words, or
-	// if it has a part of what clients have sent.
+	// one fails if there is not exactly one line, which has all the words, or if it has a part of
+	// what clients have sent.
 	one := func(t *testing.T, j *journal, words ...string) {
 		t.Helper()
 		lines := j.take()

@@ -15,9 +15,8 @@ import (
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
-// loginApp protects POST /login: 20 attempts a minute for each address, 5
-// failures for each address and username. attempts counts what reaches the
-// handler.
+// loginApp protects POST /login: 20 attempts a minute for each address, 5 failures for each address
+// and username. attempts counts what reaches the handler.
 func loginApp(t *testing.T, attempts *atomic.Int64) (App, *core.Limiter) {
 	ip := behindProxies("X-Forwarded-For")
 	l := hooktest.Limiter(t, core.Config{Rules: []core.Rule{

@@ -36,8 +36,7 @@ type clientConn struct {
 // errBroken is the error of a stream on which the checker has panicked.
 var errBroken = connect.NewError(connect.CodeInternal, errors.New("the limiter has panicked"))
 
-// begun decides on the stream, if that has not been done. It returns the error of a denied
-// stream.
+// begun decides on the stream, if that has not been done. It returns the error of a denied stream.
 func (s *clientConn) begun() error {
 	s.begin.Do(func() {
 		if s.err = givenUp(s.ctx); s.err != nil {
@@ -117,8 +116,8 @@ func (s *clientConn) Receive(m any) error {
 	return err
 }
 
-// CloseResponse implements connect.StreamingClientConn. A stream whose end the program has not
-// seen was canceled.
+// CloseResponse implements connect.StreamingClientConn. A stream whose end the program has not seen
+// was canceled.
 func (s *clientConn) CloseResponse() error {
 	if s.begun() != nil {
 		return nil

@@ -26,8 +26,7 @@ var _ core.Request = (*request)(nil)
 // messageKey is the key under which a request has the message.
 type messageKey struct{}
 
-// Message returns the request message of the call that r stands for, for key functions and
-// hooks:
+// Message returns the request message of the call that r stands for, for key functions and hooks:
 //
 //	keyfuncs.Func(func(r core.Request) (string, error) {
 //		login, _ := connectlimit.Message(r).(*auth.LoginRequest)
@@ -35,16 +34,15 @@ type messageKey struct{}
 //	})
 //
 // It is nil for a stream, because a stream is decided on before its first message. With
-// [PerMessage], it is the message that is decided on, from the second one on. It is nil if
-// r is not a call of this package. The caller must not change the message.
+// [PerMessage], it is the message that is decided on, from the second one on. It is nil if r is not
+// a call of this package. The caller must not change the message.
 func Message(r core.Request) any { return r.Value(messageKey{}) }
 
 // Context implements core.Request.
 func (r *request) Context() context.Context { return r.ctx }
 
-// Method implements core.Request. It is POST, or GET for a call that the client has sent with
-// GET. Of a client's own call, it is POST, because the method is not known before the call is
-// sent.
+// Method implements core.Request. It is POST, or GET for a call that the client has sent with GET.
+// Of a client's own call, it is POST, because the method is not known before the call is sent.
 func (r *request) Method() string {
 	if r.method == "" {
 		return http.MethodPost
@@ -67,8 +65,8 @@ func (*request) PathValue(string) string { return "" }
 // RemoteAddr implements core.Request.
 func (r *request) RemoteAddr() string { return r.peer.Addr }
 
-// HeaderValues implements core.Request. The value of a binary header has many spellings in
-// base64, so that it is decoded. What cannot be decoded is left as it is.
+// HeaderValues implements core.Request. The value of a binary header has many spellings in base64,
+// so that it is decoded. What cannot be decoded is left as it is.
 func (r *request) HeaderValues(name string) []string {
 	lines := r.header.Values(name)
 	if len(name) < 4 || !strings.EqualFold(name[len(name)-4:], "-bin") {
@@ -93,8 +91,7 @@ func (r *request) Cookie(name string) (string, bool) {
 	return c.Value, true
 }
 
-// Query implements core.Request. Only a GET has a query: in it are the message and its
-// encoding.
+// Query implements core.Request. Only a GET has a query: in it are the message and its encoding.
 func (r *request) Query(name string) (string, bool) {
 	values := r.peer.Query[name]
 	if len(values) == 0 {
@@ -103,8 +100,8 @@ func (r *request) Query(name string) (string, bool) {
 	return values[0], true
 }
 
-// RawQuery implements core.Request. Connect has parsed the query: the parameters are in the
-// order of their names.
+// RawQuery implements core.Request. Connect has parsed the query: the parameters are in the order
+// of their names.
 func (r *request) RawQuery() string { return r.peer.Query.Encode() }
 
 // Value implements core.Request.

@@ -2,25 +2,24 @@
 //
 //	e.GET("/api", api, echo5limit.PerIP(100, time.Minute))
 //
-// PerIP is the shortest way to start. Middleware accepts every core.Checker: a limiter
-// with any rules, a login guard or a set of policies. A handler reads the decision with
-// DecisionFrom, if the Middleware has the option ExposeDecision.
+// PerIP is the shortest way to start. Middleware accepts every core.Checker: a limiter with any
+// rules, a login guard or a set of policies. A handler reads the decision with DecisionFrom, if the
+// Middleware has the option ExposeDecision.
 //
-// Mount the middleware before every middleware that reads the request's body, because a
-// key function cannot read a body that was read before.
+// Mount the middleware before every middleware that reads the request's body, because a key
+// function cannot read a body that was read before.
 //
-// If a rule depends on the response (core.Rule.Counts and Clears, login guards) and the
-// handler returns an error, the middleware passes the error to the application's
-// HTTPErrorHandler, so that the response is written. It then returns the error, and Echo
-// calls the HTTPErrorHandler again. An HTTPErrorHandler of your own must do nothing if
-// the response is committed, as Echo's does: see echo.UnwrapResponse.
+// If a rule depends on the response (core.Rule.Counts and Clears, login guards) and the handler
+// returns an error, the middleware passes the error to the application's HTTPErrorHandler, so that
+// the response is written. It then returns the error, and Echo calls the HTTPErrorHandler again. An
+// HTTPErrorHandler of your own must do nothing if the response is committed, as Echo's does: see
+// echo.UnwrapResponse.
 //
-// A middleware in e.Use that changes the request's method, such as MethodOverride, runs
-// before the limiter of a route. A ShouldLimit hook of that limiter gets the changed
-// method.
+// A middleware in e.Use that changes the request's method, such as MethodOverride, runs before the
+// limiter of a route. A ShouldLimit hook of that limiter gets the changed method.
 //
-// The package is a module of its own, so that a program with another framework does not
-// get Echo v5's requirements:
+// The package is a module of its own, so that a program with another framework does not get Echo
+// v5's requirements:
 //
 //	go get github.com/floodgate-go/floodgate/adapters/echo5
 package echo5limit
@@ -36,15 +35,14 @@ import (
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
-// PerIP returns a middleware that allows each client address quota requests per window,
-// counted in this process. [core.Limit] has the ranges of quota and window. PerIP panics
-// if quota, window or an option is invalid, as template.Must does. For a store, other
-// limits or the options of Middleware, make a limiter with [core.New] and use Middleware.
+// PerIP returns a middleware that allows each client address quota requests per window, counted in
+// this process. [core.Limit] has the ranges of quota and window. PerIP panics if quota, window or
+// an option is invalid, as template.Must does. For a store, other limits or the options of
+// Middleware, make a limiter with [core.New] and use Middleware.
 //
-// The client address is the address of the connection's peer. Headers that Echo reads do
-// not change it. Behind a proxy, the peer is the proxy, so that all clients share one
-// limit. The option [keyfuncs.Behind] names the header with the client's address and the
-// proxies that write it:
+// The client address is the address of the connection's peer. Headers that Echo reads do not change
+// it. Behind a proxy, the peer is the proxy, so that all clients share one limit. The option
+// [keyfuncs.Behind] names the header with the client's address and the proxies that write it:
 //
 //	echo5limit.PerIP(100, time.Minute, keyfuncs.Behind("X-Forwarded-For", "10.0.0.0/8"))
 func PerIP(quota int64, window time.Duration, opts ...keyfuncs.ClientIPOption) echo.MiddlewareFunc {
@@ -59,26 +57,25 @@ type options struct {
 	expose   bool
 }
 
-// OnDenied sets a handler that writes the status and the body of the response to a denied
-// request, in place of those that [core.Hooks.OnDisallowed] returns. The header already has
-// the fields of the limiter and of OnDisallowed, except the Content-Type. h is called for
-// every decision that is not Allowed, including bad requests and failures: see
-// [core.Decision].Reason. It may be called concurrently.
+// OnDenied sets a handler that writes the status and the body of the response to a denied request,
+// in place of those that [core.Hooks.OnDisallowed] returns. The header already has the fields of
+// the limiter and of OnDisallowed, except the Content-Type. h is called for every decision that is
+// not Allowed, including bad requests and failures: see [core.Decision].Reason. It may be called
+// concurrently.
 func OnDenied(h func(c *echo.Context, d core.Decision) error) Option {
 	return func(o *options) { o.onDenied = h }
 }
 
 // ExposeDecision stores the decision in Echo's context. [DecisionFrom] finds it there: in the
-// handlers behind the limiter, and after them in the middlewares before the limiter and in
-// the application's HTTPErrorHandler. Storing costs as much time as the decision itself.
+// handlers behind the limiter, and after them in the middlewares before the limiter and in the
+// application's HTTPErrorHandler. Storing costs as much time as the decision itself.
 func ExposeDecision() Option {
 	return func(o *options) { o.expose = true }
 }
 
-// Middleware returns a middleware that calls the next handler if c allows the request,
-// and writes the response to a denied request. The middleware may be mounted in any number
-// of places, and called concurrently. c counts a request each time that the request
-// passes it.
+// Middleware returns a middleware that calls the next handler if c allows the request, and writes
+// the response to a denied request. The middleware may be mounted in any number of places, and
+// called concurrently. c counts a request each time that the request passes it.
 //
 // Middleware panics if c or an option is nil.
 func Middleware(c core.Checker, opts ...Option) echo.MiddlewareFunc {
@@ -126,10 +123,10 @@ func exposed(e *echo.Context) *adapter.Exposed {
 	return x
 }
 
-// DecisionFrom returns the decision with which a limiter has allowed the request. It finds
-// the decision of a Middleware with the option [ExposeDecision], and one whose cost
-// [SetCost] may settle. Of several, it returns the innermost: the one of the last limiter
-// that the request has passed. The bool is false if there is none.
+// DecisionFrom returns the decision with which a limiter has allowed the request. It finds the
+// decision of a Middleware with the option [ExposeDecision], and one whose cost [SetCost] may
+// settle. Of several, it returns the innermost: the one of the last limiter that the request has
+// passed. The bool is false if there is none.
 //
 // If a goroutine outlives the handlers, pass it the decision and not e, because Echo reuses e.
 func DecisionFrom(e *echo.Context) (core.Decision, bool) { return exposed(e).Last() }
@@ -149,11 +146,11 @@ func Deny(e *echo.Context, d core.Decision) error {
 	return nil
 }
 
-// nextAndSettle runs the handler and passes the outcome of the request to the checker. If
-// the handler returns an error, nextAndSettle first passes the error to the application's
-// HTTPErrorHandler, because the response is not known before that. It also returns the
-// error, for the middlewares before the limiter. It does not recover a panic, so that the
-// panic keeps its stack.
+// nextAndSettle runs the handler and passes the outcome of the request to the checker. If the
+// handler returns an error, nextAndSettle first passes the error to the application's
+// HTTPErrorHandler, because the response is not known before that. It also returns the error, for
+// the middlewares before the limiter. It does not recover a panic, so that the panic keeps its
+// stack.
 func nextAndSettle(e *echo.Context, c core.Checker, d core.Decision, next echo.HandlerFunc) (err error) {
 	r := request{e}
 	watcher, response := httpresponse.NewWatcher(r.Context()), e.Response()

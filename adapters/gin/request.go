@@ -9,8 +9,8 @@ import (
 	"github.com/floodgate-go/floodgate/internal/httprequest"
 )
 
-// request is the core.Request of a Gin context. It is one pointer, so that its
-// conversion to an interface does not allocate.
+// request is the core.Request of a Gin context. It is one pointer, so that its conversion to an
+// interface does not allocate.
 type request struct{ c *gin.Context }
 
 var _ core.Request = request{}
@@ -34,8 +34,7 @@ func (r request) Route() string { return r.c.FullPath() }
 // PathValue returns the value of a parameter of the matched route.
 func (r request) PathValue(name string) string { return r.c.Param(name) }
 
-// Value returns the value that is stored in Gin's context, or else in the request's
-// context.
+// Value returns the value that is stored in Gin's context, or else in the request's context.
 func (r request) Value(key any) any {
 	if key == any(contextKey{}) {
 		return r.c
@@ -48,9 +47,9 @@ func (r request) Value(key any) any {
 	return r.http().Value(key)
 }
 
-// Context returns the *gin.Context that r stands for, for key functions and hooks. It
-// returns false if r is a request of another framework. The caller must not keep the
-// result, and reads the body with [core.Request].Body, so that the handler can read it too.
+// Context returns the *gin.Context that r stands for, for key functions and hooks. It returns false
+// if r is a request of another framework. The caller must not keep the result, and reads the body
+// with [core.Request].Body, so that the handler can read it too.
 func Context(r core.Request) (*gin.Context, bool) {
 	c, ok := r.Value(contextKey{}).(*gin.Context)
 	return c, ok

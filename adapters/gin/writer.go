@@ -9,9 +9,8 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
-// watched is a writer around Gin's writer. It records whether the connection was
-// hijacked, and whether the request's context had ended when the response began. Gin's
-// writer has the status.
+// watched is a writer around Gin's writer. It records whether the connection was hijacked, and
+// whether the request's context had ended when the response began. Gin's writer has the status.
 type watched struct {
 	gin.ResponseWriter
 	ctx      context.Context //nolint:containedctx // its state is read when a handler writes

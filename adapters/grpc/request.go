@@ -27,8 +27,7 @@ var _ core.Request = (*request)(nil)
 // messageKey is the key under which a request has the message.
 type messageKey struct{}
 
-// Message returns the request message of the call that r stands for, for key functions and
-// hooks:
+// Message returns the request message of the call that r stands for, for key functions and hooks:
 //
 //	keyfuncs.Func(func(r core.Request) (string, error) {
 //		login, _ := grpclimit.Message(r).(*auth.LoginRequest)
@@ -36,8 +35,8 @@ type messageKey struct{}
 //	})
 //
 // It is nil for a stream, because a stream is decided on before its first message. With
-// [PerMessage], it is the message that is decided on, from the second one on. It is nil if
-// r is not a call of this package. The caller must not change the message.
+// [PerMessage], it is the message that is decided on, from the second one on. It is nil if r is not
+// a call of this package. The caller must not change the message.
 func Message(r core.Request) any { return r.Value(messageKey{}) }
 
 // Context implements core.Request.

@@ -1,22 +1,21 @@
-// Package httplimit limits the requests to net/http handlers, and to routers that use
-// net/http handlers, such as http.ServeMux and chi. For Gin, Echo and Fiber, use the
-// packages of these frameworks.
+// Package httplimit limits the requests to net/http handlers, and to routers that use net/http
+// handlers, such as http.ServeMux and chi. For Gin, Echo and Fiber, use the packages of these
+// frameworks.
 //
 //	mux.Handle("/api/", httplimit.PerIP(100, time.Minute)(api))
 //
-// PerIP is the shortest way to start. Middleware accepts every core.Checker: a limiter
-// with any rules, a login guard or a set of policies.
+// PerIP is the shortest way to start. Middleware accepts every core.Checker: a limiter with any
+// rules, a login guard or a set of policies.
 //
-// Mount the middleware before every middleware that reads the request's body, because a
-// key function cannot read a body that was read before. If a key is the route, mount the
-// middleware on the routes, because the route is not known before the router has matched.
+// Mount the middleware before every middleware that reads the request's body, because a key
+// function cannot read a body that was read before. If a key is the route, mount the middleware on
+// the routes, because the route is not known before the router has matched.
 //
-// A handler reads the decision with DecisionFrom, if the Middleware has the option
-// ExposeDecision.
+// A handler reads the decision with DecisionFrom, if the Middleware has the option ExposeDecision.
 //
 // If a rule depends on the response, the handler gets a writer that records the status. It
-// implements http.Flusher, http.Hijacker and io.ReaderFrom as the server's does, and has
-// Unwrap for http.ResponseController. It does not implement http.Pusher.
+// implements http.Flusher, http.Hijacker and io.ReaderFrom as the server's does, and has Unwrap for
+// http.ResponseController. It does not implement http.Pusher.
 package httplimit
 
 import (
@@ -31,14 +30,14 @@ import (
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
 
-// PerIP returns a middleware that allows each client address quota requests per window,
-// counted in this process. [core.Limit] has the ranges of quota and window. PerIP panics
-// if quota, window or an option is invalid, as template.Must does. For a store, other
-// limits or the options of Middleware, make a limiter with [core.New] and use Middleware.
+// PerIP returns a middleware that allows each client address quota requests per window, counted in
+// this process. [core.Limit] has the ranges of quota and window. PerIP panics if quota, window or
+// an option is invalid, as template.Must does. For a store, other limits or the options of
+// Middleware, make a limiter with [core.New] and use Middleware.
 //
-// The client address is the address of the connection's peer. Behind a proxy, the peer is
-// the proxy, so that all clients share one limit. The option [keyfuncs.Behind] names the
-// header with the client's address and the proxies that write it:
+// The client address is the address of the connection's peer. Behind a proxy, the peer is the
+// proxy, so that all clients share one limit. The option [keyfuncs.Behind] names the header with
+// the client's address and the proxies that write it:
 //
 //	httplimit.PerIP(100, time.Minute, keyfuncs.Behind("X-Forwarded-For", "10.0.0.0/8"))
 func PerIP(quota int64, window time.Duration, opts ...keyfuncs.ClientIPOption) func(http.Handler) http.Handler {
@@ -62,10 +61,9 @@ func OnDenied(h func(w http.ResponseWriter, r *http.Request, d core.Decision)) O
 	return func(o *options) { o.onDenied = h }
 }
 
-// ExposeDecision stores the decision in the context of the request that the handler
-// gets, so that [DecisionFrom] finds it. The handler then gets a copy of the request. A
-// logger before the Middleware does not see the pattern that a router behind the Middleware
-// writes into the copy.
+// ExposeDecision stores the decision in the context of the request that the handler gets, so that
+// [DecisionFrom] finds it. The handler then gets a copy of the request. A logger before the
+// Middleware does not see the pattern that a router behind the Middleware writes into the copy.
 func ExposeDecision() Option {
 	return func(o *options) { o.expose = true }
 }
@@ -149,8 +147,8 @@ func DecisionFrom(ctx context.Context) (core.Decision, bool) { return exposed(ct
 // the rows read. After the handlers have returned, the limiters charge or refund the difference.
 // SetCost returns false if that concerns no rule: see [core.Decision.SetCost].
 //
-// The last call counts. SetCost may be called concurrently. ctx is the context of the
-// request that the handler got, or one made from it.
+// The last call counts. SetCost may be called concurrently. ctx is the context of the request that
+// the handler got, or one made from it.
 func SetCost(ctx context.Context, cost int64) bool { return exposed(ctx).SetCost(cost) }
 
 // Deny answers a request that a handler denies with a decision of its own, such as that of
@@ -160,8 +158,8 @@ func Deny(w http.ResponseWriter, r *http.Request, d core.Decision) {
 	httpresponse.Deny(w, r, &d, d.Denial(httprequest.Request{HTTP: r}))
 }
 
-// serveAndSettle runs the handler and passes the outcome of the request to the checker.
-// It does not recover a panic of the handler, so that the panic keeps its stack.
+// serveAndSettle runs the handler and passes the outcome of the request to the checker. It does not
+// recover a panic of the handler, so that the panic keeps its stack.
 func (h *handler) serveAndSettle(w http.ResponseWriter, r *http.Request, d *core.Decision) {
 	watcher := httpresponse.NewWatcher(r.Context())
 	panicked := true
@@ -173,16 +171,16 @@ func (h *handler) serveAndSettle(w http.ResponseWriter, r *http.Request, d *core
 	panicked = false
 }
 
-// PathValues returns a middleware that stores the parameters of a matched route in the
-// request, so that [keyfuncs.PathValue] finds them. It is for routers that store them in
-// another place. vars returns the parameters of a request, or nil. It may be called
-// concurrently. Mount the middleware behind the router's matching and before the limiter:
+// PathValues returns a middleware that stores the parameters of a matched route in the request, so
+// that [keyfuncs.PathValue] finds them. It is for routers that store them in another place. vars
+// returns the parameters of a request, or nil. It may be called concurrently. Mount the middleware
+// behind the router's matching and before the limiter:
 //
 //	router.Use(httplimit.PathValues(mux.Vars)) // gorilla/mux
 //	router.Use(httplimit.PerIP(100, time.Minute))
 //
-// http.ServeMux needs no such middleware, nor does chi from v5.0.12. PathValues panics if vars
-// is nil.
+// http.ServeMux needs no such middleware, nor does chi from v5.0.12. PathValues panics if vars is
+// nil.
 func PathValues(vars func(*http.Request) map[string]string) func(http.Handler) http.Handler {
 	if vars == nil {
 		panic("httplimit: PathValues: vars is nil: pass a function such as gorilla's mux.Vars")
@@ -197,10 +195,10 @@ func PathValues(vars func(*http.Request) map[string]string) func(http.Handler) h
 	}
 }
 
-// Request returns the *http.Request that r stands for, for key functions and hooks. It
-// finds that of Gin and Echo too, and returns false for a request of Fiber, gRPC or
-// Connect. The caller must not keep the result. It reads the body with
-// [core.Request].Body, so that the handler can read the body too.
+// Request returns the *http.Request that r stands for, for key functions and hooks. It finds that
+// of Gin and Echo too, and returns false for a request of Fiber, gRPC or Connect. The caller must
+// not keep the result. It reads the body with [core.Request].Body, so that the handler can read the
+// body too.
 func Request(r core.Request) (*http.Request, bool) {
 	h, ok := r.Value(httprequest.Key{}).(*http.Request)
 	return h, ok

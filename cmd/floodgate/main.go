@@ -1,6 +1,5 @@
-// Command floodgate works with policy files of package policy: it checks and
-// explains them, replays access logs through them, and shows the counters of a
-// running service.
+// Command floodgate works with policy files of package policy: it checks and explains them, replays
+// access logs through them, and shows the counters of a running service.
 //
 //	floodgate check limits.yaml
 //	floodgate explain limits.yaml --method POST --path /login --header 'X-Api-Key: k'
@@ -40,8 +39,8 @@ const (
 	exitInterrupted = 130
 )
 
-// interruptible runs the program until it ends or is interrupted. After an interrupt it does
-// not wait for run, which may be reading a pipe that has no writer.
+// interruptible runs the program until it ends or is interrupted. After an interrupt it does not
+// wait for run, which may be reading a pipe that has no writer.
 func interruptible(args []string, in io.Reader, out, errs io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

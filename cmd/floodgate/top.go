@@ -103,8 +103,7 @@ type near struct {
 	used               float64 // share of the capacity
 }
 
-// nearest keeps the counters with the largest shares of their limits, in
-// bounded memory.
+// nearest keeps the counters with the largest shares of their limits, in bounded memory.
 type nearest struct {
 	top  int
 	held []near
@@ -119,8 +118,8 @@ func (n *nearest) add(one near) {
 	}
 }
 
-// list returns the nearest counters, the largest share first. SCAN may return a
-// counter more than once, even after it has changed: list returns it once.
+// list returns the nearest counters, the largest share first. SCAN may return a counter more than
+// once, even after it has changed: list returns it once.
 func (n *nearest) list() []near {
 	slices.SortFunc(n.held, func(a, b near) int {
 		return cmp.Or(-cmp.Compare(a.used, b.used), strings.Compare(a.name, b.name), strings.Compare(a.limit.Name, b.limit.Name))

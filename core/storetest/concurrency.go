@@ -16,8 +16,8 @@ const (
 	rounds     = 8
 )
 
-// concurrency tests that a hit that is left is taken only once, and that
-// several keys are taken together or not at all.
+// concurrency tests that a hit that is left is taken only once, and that several keys are taken
+// together or not at all.
 func (s *suite) concurrency(t *testing.T) {
 	for _, l := range variants() {
 		t.Run("one key "+l.Name, func(t *testing.T) {
@@ -40,9 +40,8 @@ func (s *suite) concurrency(t *testing.T) {
 		})
 	}
 	t.Run("keys together", func(t *testing.T) {
-		// Each goroutine takes from one key for all and from one of eight
-		// others, with three limits each. A denied take must have charged
-		// neither.
+		// Each goroutine takes from one key for all and from one of eight others, with three limits
+		// each. A denied take must have charged neither.
 		limits := func(n int64) []core.Limit {
 			return []core.Limit{core.PerHour(n), {Quota: n + 1, Window: 24 * time.Hour}, {Quota: n + 2, Window: time.Hour, Algorithm: core.SlidingLog}}
 		}
@@ -71,8 +70,7 @@ func (s *suite) concurrency(t *testing.T) {
 		}
 	})
 	t.Run("denied takes drain nothing", func(t *testing.T) {
-		// One key is over its limit; a denied take must not charge the key that
-		// others share.
+		// One key is over its limit; a denied take must not charge the key that others share.
 		c := bindRules(t, s.new(t, nil),
 			core.StoreRule{Name: "all", Limits: []core.Limit{core.PerHour(1000)}},
 			core.StoreRule{Name: "own", Limits: []core.Limit{core.PerHour(5)}})
@@ -126,8 +124,7 @@ func (s *suite) concurrency(t *testing.T) {
 	})
 }
 
-// admitted runs take in many goroutines, many times each, and returns how many
-// takes were allowed.
+// admitted runs take in many goroutines, many times each, and returns how many takes were allowed.
 func admitted(t *testing.T, take func(goroutine, round int) *core.Batch) int64 {
 	t.Helper()
 	var n atomic.Int64

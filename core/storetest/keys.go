@@ -10,8 +10,7 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// keys tests that any bytes are a valid key, and that different keys count
-// apart.
+// keys tests that any bytes are a valid key, and that different keys count apart.
 func (s *suite) keys(t *testing.T) {
 	store := s.new(t, nil)
 	c := one(t, store, core.PerHour(3))
@@ -86,8 +85,8 @@ func (s *suite) rebind(t *testing.T) {
 			}
 			c = &counter{t, bound, rules, store.Guarantees().Ops}
 		}
-		// A higher and a lower quota keep the two hits; a token bucket keeps
-		// them as near as whole hits allow.
+		// A higher and a lower quota keep the two hits; a token bucket keeps them as near as whole
+		// hits allow.
 		higher, lower := l, l
 		higher.Quota, higher.Burst = 2*l.Quota, 2*l.Burst
 		again(core.StoreRule{Name: "r", Limits: []core.Limit{higher}})
@@ -156,8 +155,7 @@ func (s *suite) raised(t *testing.T) {
 	}
 }
 
-// context tests that a charge is neither lost nor made twice if the caller has
-// gone.
+// context tests that a charge is neither lost nor made twice if the caller has gone.
 func (s *suite) context(t *testing.T) {
 	c := one(t, s.new(t, nil), core.PerHour(10))
 	ctx, cancel := context.WithCancel(context.Background())
@@ -183,8 +181,8 @@ func (s *suite) context(t *testing.T) {
 	s.hungUp(t, gone)
 }
 
-// hungUp tests that a refund, a reset and a charge are made even if the caller has
-// gone, at once or a little later, whatever they return.
+// hungUp tests that a refund, a reset and a charge are made even if the caller has gone, at once or
+// a little later, whatever they return.
 func (s *suite) hungUp(t *testing.T, gone context.Context) {
 	c := bindRules(t, s.new(t, nil),
 		core.StoreRule{Name: "a", Limits: []core.Limit{core.PerHour(10), {Quota: 10, Window: 24 * time.Hour}}},

@@ -7,9 +7,8 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// modelLimit is one limit of one key as the contract describes it: it keeps
-// every hit and computes everything anew each time, in exact numbers. It is
-// slow and plain.
+// modelLimit is one limit of one key as the contract describes it: it keeps every hit and computes
+// everything anew each time, in exact numbers. It is slow and plain.
 type modelLimit struct {
 	core.Limit
 	charges []modelCharge
@@ -70,8 +69,8 @@ func (l *modelLimit) used(t int64) int64 {
 	return n
 }
 
-// windows replays the charges. Each window begins at its anchor; a charge
-// begins a new one if none has begun for this many lengths.
+// windows replays the charges. Each window begins at its anchor; a charge begins a new one if none
+// has begun for this many lengths.
 func (l *modelLimit) windows(t int64, lengths int64) (cur, prev, from int64) {
 	begun := false
 	move := func(t int64) {
@@ -123,8 +122,8 @@ func (l *modelLimit) charge(t, cost int64) {
 	}
 }
 
-// makeRoom drops the oldest hits of a log, so that it keeps as many as its quota, or
-// as it has. It returns how many of the new hits have room.
+// makeRoom drops the oldest hits of a log, so that it keeps as many as its quota, or as it has. It
+// returns how many of the new hits have room.
 func (l *modelLimit) makeRoom(t, cost int64) int64 {
 	used := l.used(t)
 	most := max(l.Quota, used)

@@ -6,8 +6,7 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// grant gives back hits of some keys. Hits taken of them before must not be refunded after
-// that.
+// grant gives back hits of some keys. Hits taken of them before must not be refunded after that.
 func (p *play) grant() {
 	if p.ops&core.OpGrant == 0 {
 		return

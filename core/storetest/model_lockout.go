@@ -21,8 +21,7 @@ func (l *modelLimit) last() modelWait {
 
 func (l *modelLimit) locked(t int64) bool { return t < l.last().until }
 
-// waitEnded reports whether a wait that began in the window from there has
-// ended.
+// waitEnded reports whether a wait that began in the window from there has ended.
 func (l *modelLimit) waitEnded(from, t int64) bool {
 	return slices.ContainsFunc(l.waits, func(w modelWait) bool { return from < w.until && w.until <= t })
 }
@@ -50,8 +49,8 @@ func (l *modelLimit) beginWait(t int64) {
 	l.waits = append(l.waits, modelWait{t + l.waitLength(before), level})
 }
 
-// endWait ends the wait if a refund has made room again, and takes back its
-// strike. The other strikes decay from the beginning of the window.
+// endWait ends the wait if a refund has made room again, and takes back its strike. The other
+// strikes decay from the beginning of the window.
 func (l *modelLimit) endWait(t int64) {
 	if l.Lockout == (core.Lockout{}) || !l.locked(t) {
 		return

@@ -37,8 +37,8 @@ func (s *suite) each(t *testing.T, f func(t *testing.T, l core.Limit, store core
 	}
 }
 
-// promises tests that no window of a limit's length, wherever it begins, holds
-// more hits than core.Limit.WorstCase says:
+// promises tests that no window of a limit's length, wherever it begins, holds more hits than
+// core.Limit.WorstCase says:
 //
 //	sliding_log, bucketed_window     quota
 //	sliding_window, fixed_window     2 × quota
@@ -74,8 +74,8 @@ func (s *suite) promises(t *testing.T) {
 	})
 }
 
-// retry tests that RetryAfter is exact: a take is denied one microsecond
-// earlier and allowed then. It also tests that denied takes change nothing.
+// retry tests that RetryAfter is exact: a take is denied one microsecond earlier and allowed then.
+// It also tests that denied takes change nothing.
 func (s *suite) retry(t *testing.T) {
 	s.each(t, func(t *testing.T, l core.Limit, store core.Store, clock *Clock) {
 		rapid.Check(t, func(r *rapid.T) {
@@ -131,8 +131,8 @@ func (s *suite) retry(t *testing.T) {
 	})
 }
 
-// retryOfEachCost tests that RetryAfter is exact for each cost, with hits that
-// were made one after another.
+// retryOfEachCost tests that RetryAfter is exact for each cost, with hits that were made one after
+// another.
 func retryOfEachCost(t *testing.T, l core.Limit, store core.Store, clock *Clock) {
 	most := l.Quota
 	if l.Burst > 0 {
@@ -161,8 +161,7 @@ func retryOfEachCost(t *testing.T, l core.Limit, store core.Store, clock *Clock)
 	}
 }
 
-// refunds tests that refunded hits are available again, once, and in no other
-// window.
+// refunds tests that refunded hits are available again, once, and in no other window.
 func (s *suite) refunds(t *testing.T) {
 	s.each(t, func(t *testing.T, l core.Limit, store core.Store, clock *Clock) {
 		c := one(t, store, l)
@@ -186,8 +185,8 @@ func (s *suite) refunds(t *testing.T) {
 			t.Errorf("%v: %d left after a refund into a window that has gone, want %d", l, got, left)
 		}
 
-		// A window later the hits of a sliding window still count, and can be
-		// refunded; those of the others are gone.
+		// A window later the hits of a sliding window still count, and can be refunded; those of
+		// the others are gone.
 		before = c.remaining("later")
 		first := c.take("later", 2)
 		clock.Advance(l.Window + l.Precision)
@@ -205,9 +204,9 @@ func (s *suite) refunds(t *testing.T) {
 	})
 }
 
-// clockSteps tests that no step of the clock denies a key for longer than the
-// limit itself can. The wait is counted from the stored time if that is less
-// than one window ahead of the clock, and otherwise from the clock's time.
+// clockSteps tests that no step of the clock denies a key for longer than the limit itself can. The
+// wait is counted from the stored time if that is less than one window ahead of the clock, and
+// otherwise from the clock's time.
 func (s *suite) clockSteps(t *testing.T) {
 	if s.keepsTime {
 		return

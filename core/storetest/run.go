@@ -1,6 +1,6 @@
-// Package storetest tests that a core.Store keeps its contract. It replays
-// recorded decisions of other software, compares random operations with a plain
-// model, and tests the contract under concurrency and with odd input.
+// Package storetest tests that a core.Store keeps its contract. It replays recorded decisions of
+// other software, compares random operations with a plain model, and tests the contract under
+// concurrency and with odd input.
 //
 //	func TestVectors(t *testing.T)     { storetest.Vectors(t, newStore) }
 //	func TestConformance(t *testing.T) { storetest.Run(t, newStore) }
@@ -24,25 +24,24 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// Factory returns an empty store that takes the time from clock, or from its
-// own clock if clock is nil. It registers cleanup with t, and ends the test if
-// it cannot make a store.
+// Factory returns an empty store that takes the time from clock, or from its own clock if clock is
+// nil. It registers cleanup with t, and ends the test if it cannot make a store.
 type Factory func(t testing.TB, clock func() time.Time) core.Store
 
 // Option excludes from the tests a guarantee that a store does not give.
 type Option func(*suite)
 
-// GivesBack is for a store that takes several keys one by one, and refunds them
-// if a later one is denied: until then other takes may be denied.
+// GivesBack is for a store that takes several keys one by one, and refunds them if a later one is
+// denied: until then other takes may be denied.
 func GivesBack() Option { return func(s *suite) { s.givesBack = true } }
 
-// KeepsTime is for a store whose clock cannot be set back, because it is a
-// server's: tests that set it back are left out.
+// KeepsTime is for a store whose clock cannot be set back, because it is a server's: tests that set
+// it back are left out.
 func KeepsTime() Option { return func(s *suite) { s.keepsTime = true } }
 
-// Keeps is for a store that keeps nothing for longer than d after a hit. It
-// must return an error for limits whose hits count for longer
-// (core.Limit.Lifetime). The longest limits are tested only up to d.
+// Keeps is for a store that keeps nothing for longer than d after a hit. It must return an error
+// for limits whose hits count for longer (core.Limit.Lifetime). The longest limits are tested only
+// up to d.
 func Keeps(d time.Duration) Option { return func(s *suite) { s.keeps = d } }
 
 type suite struct {
@@ -52,8 +51,8 @@ type suite struct {
 	keepsTime bool
 }
 
-// Run runs the tests of a store's contract, except those of [Vectors],
-// [Operations], [Shared] and [Guarantees].
+// Run runs the tests of a store's contract, except those of [Vectors], [Operations], [Shared] and
+// [Guarantees].
 func Run(t *testing.T, newStore Factory, opts ...Option) {
 	s := &suite{new: newStore}
 	for _, opt := range opts {
@@ -78,8 +77,8 @@ func Run(t *testing.T, newStore Factory, opts ...Option) {
 	t.Run("Concurrency", s.concurrency)
 }
 
-// longestWindow is the longest window that is tested: a sliding one, and a
-// lockout of a few waits, needs its state for several times as long.
+// longestWindow is the longest window that is tested: a sliding one, and a lockout of a few waits,
+// needs its state for several times as long.
 func (s *suite) longestWindow() time.Duration {
 	if s.keeps > 0 {
 		return (s.keeps / 12).Truncate(366 * time.Millisecond)
@@ -122,8 +121,7 @@ func (c *Clock) Advance(d time.Duration) { c.micros.Add(d.Microseconds()) }
 // start is a time that is no multiple of any window.
 func start() time.Time { return time.UnixMicro(1_764_000_123_456_789) }
 
-// names gives every limiter of a test another name, so that many can share a
-// store.
+// names gives every limiter of a test another name, so that many can share a store.
 var names atomic.Int64
 
 func uniqueName() string { return fmt.Sprintf("t%d", names.Add(1)) }

@@ -12,15 +12,13 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// SharedFactory returns stores that share one set of counters and nothing else,
-// as instances of an application do. There is one store for each clock, which
-// takes the time from it. The counters are empty. SharedFactory registers
-// cleanup with t.
+// SharedFactory returns stores that share one set of counters and nothing else, as instances of an
+// application do. There is one store for each clock, which takes the time from it. The counters are
+// empty. SharedFactory registers cleanup with t.
 type SharedFactory func(t testing.TB, clocks ...func() time.Time) []core.Store
 
-// Shared tests several instances on one set of counters: programs with
-// different limits do not change each other's counts, and instances whose
-// clocks differ admit no more than is guaranteed.
+// Shared tests several instances on one set of counters: programs with different limits do not
+// change each other's counts, and instances whose clocks differ admit no more than is guaranteed.
 func Shared(t *testing.T, newStores SharedFactory) {
 	t.Run("Programs", func(t *testing.T) { programs(t, newStores) })
 	t.Run("TwoVersions", func(t *testing.T) { twoVersions(t, newStores) })
@@ -28,8 +26,8 @@ func Shared(t *testing.T, newStores SharedFactory) {
 	t.Run("Waits", func(t *testing.T) { skewedWaits(t, newStores) })
 }
 
-// twoVersions takes in turns with two versions of one program, one of which has
-// other limits: each admits exactly its own quota.
+// twoVersions takes in turns with two versions of one program, one of which has other limits: each
+// admits exactly its own quota.
 func twoVersions(t *testing.T, newStores SharedFactory) {
 	minute, hour := core.PerMinute(5), core.PerHour(8)
 	for name, limits := range map[string][2][]core.Limit{
@@ -74,9 +72,8 @@ func twoVersions(t *testing.T, newStores SharedFactory) {
 	}
 }
 
-// programs compares random sequences of takes, refunds and resets by three
-// programs with different limits of the same key with the model, which counts
-// for each limit by itself.
+// programs compares random sequences of takes, refunds and resets by three programs with different
+// limits of the same key with the model, which counts for each limit by itself.
 func programs(t *testing.T, newStores SharedFactory) {
 	clock := NewClock(start())
 	stores := newStores(t, clock.Now, clock.Now, clock.Now)

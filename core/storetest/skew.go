@@ -9,9 +9,8 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// mostWithSkew is the most hits that a window of the limit's length can hold, by
-// a clock that is right, if the clocks of the instances differ by less than one
-// window:
+// mostWithSkew is the most hits that a window of the limit's length can hold, by a clock that is
+// right, if the clocks of the instances differ by less than one window:
 //
 //	sliding_log, bucketed_window     2 × quota
 //	sliding_window, fixed_window     3 × quota
@@ -27,10 +26,9 @@ func mostWithSkew(l core.Limit) int64 {
 	}
 }
 
-// skew takes as much as it can through two instances whose clocks differ, in
-// random turns. A window that is shorter by the difference of the clocks never
-// holds more than without one: core.Limit.WorstCase says how much. A whole
-// window never holds more than mostWithSkew.
+// skew takes as much as it can through two instances whose clocks differ, in random turns. A window
+// that is shorter by the difference of the clocks never holds more than without one:
+// core.Limit.WorstCase says how much. A whole window never holds more than mostWithSkew.
 func skew(t *testing.T, newStores SharedFactory) {
 	for _, l := range variants() {
 		t.Run(l.Name, func(t *testing.T) {
@@ -73,8 +71,7 @@ func skew(t *testing.T, newStores SharedFactory) {
 	}
 }
 
-// mostWithin returns the most hits that are in a window of this length, wherever
-// it begins.
+// mostWithin returns the most hits that are in a window of this length, wherever it begins.
 func mostWithin(hits []int64, window int64) int64 {
 	most, from := 0, 0
 	for to, at := range hits {
@@ -86,8 +83,8 @@ func mostWithin(hits []int64, window int64) int64 {
 	return int64(most)
 }
 
-// skewedWaits tests that a wait is exact by the clock of the instance that
-// returns it, and that a denial changes nothing for the other instance.
+// skewedWaits tests that a wait is exact by the clock of the instance that returns it, and that a
+// denial changes nothing for the other instance.
 func skewedWaits(t *testing.T, newStores SharedFactory) {
 	for _, l := range variants() {
 		t.Run(l.Name, func(t *testing.T) {
@@ -146,8 +143,7 @@ func skewedWaits(t *testing.T, newStores SharedFactory) {
 				if !b.Allowed {
 					t.Fatalf("seed %d: denied at RetryAfter, %v", seed, denied.Items[0].Results[0].RetryAfter)
 				}
-				// A refund finds the hit, whichever clock was used for its
-				// charge.
+				// A refund finds the hit, whichever clock was used for its charge.
 				left := behind.remaining("k")
 				behind.refund(b)
 				if got := behind.remaining("k"); l.Lockout == (core.Lockout{}) && got != left+1 {
@@ -158,8 +154,7 @@ func skewedWaits(t *testing.T, newStores SharedFactory) {
 	}
 }
 
-// moreLater tests that MoreAfter is exact: nothing more remains a microsecond
-// earlier.
+// moreLater tests that MoreAfter is exact: nothing more remains a microsecond earlier.
 func moreLater(t *testing.T, c *counter, clock *Clock) {
 	t.Helper()
 	now := clock.Now()

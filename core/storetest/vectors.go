@@ -40,8 +40,8 @@ type vectorLimit struct {
 	Aligned     bool   `json:"aligned"`
 }
 
-// vectorStep is one decision. All keys are charged together. The other recorded
-// values hold after the step, rounded up to a millisecond.
+// vectorStep is one decision. All keys are charged together. The other recorded values hold after
+// the step, rounded up to a millisecond.
 type vectorStep struct {
 	TimeMS       int64    `json:"t_ms"`
 	Cost         int64    `json:"cost"`
@@ -52,9 +52,8 @@ type vectorStep struct {
 	RetryAfterMS *int64   `json:"retry_after_ms"`
 }
 
-// Vectors replays the recorded decisions: those in the folder that the
-// environment variable FLOODGATE_VECTORS names (files *.json and *.json.gz),
-// or else those that the package holds.
+// Vectors replays the recorded decisions: those in the folder that the environment variable
+// FLOODGATE_VECTORS names (files *.json and *.json.gz), or else those that the package holds.
 func Vectors(t *testing.T, newStore Factory) {
 	files, err := vectorFiles()
 	if err != nil {

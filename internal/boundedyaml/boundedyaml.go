@@ -1,5 +1,5 @@
-// Package boundedyaml parses YAML that a stranger may have written: it bounds
-// the time and the memory that the parser takes, and recovers its panics.
+// Package boundedyaml parses YAML that a stranger may have written: it bounds the time and the
+// memory that the parser takes, and recovers its panics.
 package boundedyaml
 
 import (
@@ -22,9 +22,8 @@ const (
 	maxNames = 10_000  // anchors and aliases
 )
 
-// Parse parses text. A text beyond the bounds is refused before it is parsed.
-// The parser's time may grow with the square of the text's length, so the caller
-// bounds that length.
+// Parse parses text. A text beyond the bounds is refused before it is parsed. The parser's time may
+// grow with the square of the text's length, so the caller bounds that length.
 func Parse(text []byte) (file *ast.File, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -41,8 +40,8 @@ func Parse(text []byte) (file *ast.File, err error) {
 	return parser.Parse(withoutEmptyDocuments(tokens), 0)
 }
 
-// withoutEmptyDocuments removes a --- if only comments stand between it and the next
-// one. The parser drops all that follows two such tokens (goccy/go-yaml#870).
+// withoutEmptyDocuments removes a --- if only comments stand between it and the next one. The
+// parser drops all that follows two such tokens (goccy/go-yaml#870).
 func withoutEmptyDocuments(tokens token.Tokens) token.Tokens {
 	kept := make(token.Tokens, 0, len(tokens))
 	header := -1 // where in kept, if only comments follow it so far
@@ -62,9 +61,9 @@ func withoutEmptyDocuments(tokens token.Tokens) token.Tokens {
 	return kept
 }
 
-// Message returns what an error of the parser says, on one line, without the parts
-// of the text that it quotes, which may be a password. line and column are the
-// place, from 1; both are 0 if the error has none.
+// Message returns what an error of the parser says, on one line, without the parts of the text that
+// it quotes, which may be a password. line and column are the place, from 1; both are 0 if the
+// error has none.
 func Message(err error) (message string, line, column int) {
 	var at yaml.Error
 	if !errors.As(err, &at) {
@@ -82,12 +81,11 @@ func Message(err error) (message string, line, column int) {
 	return strings.Join(strings.Fields(message), " "), line, column
 }
 
-// maxFields is the most fields of a mapping: the parser's time grows with their
-// square.
+// maxFields is the most fields of a mapping: the parser's time grows with their square.
 const maxFields = 1000
 
-// boundedTokens returns an error for tokens that would take the parser long. Unlike
-// bounded, it knows comments and quotes.
+// boundedTokens returns an error for tokens that would take the parser long. Unlike bounded, it
+// knows comments and quotes.
 func boundedTokens(tokens token.Tokens) error {
 	type open struct{ column, fields int } // column 0: in brackets
 	var mappings []open
@@ -146,8 +144,8 @@ func boundedTokens(tokens token.Tokens) error {
 	return nil
 }
 
-// bounded returns an error for text that would take the parser much time or memory.
-// It sees only characters, so its bounds are generous.
+// bounded returns an error for text that would take the parser much time or memory. It sees only
+// characters, so its bounds are generous.
 func bounded(text []byte) error {
 	depth, values, names := 0, 0, 0
 	before := byte('\n')

@@ -1,17 +1,16 @@
-// Package doctest tests the documents: README.md, CONTRIBUTING.md, SECURITY.md,
-// CHANGELOG.md and docs. It takes the fenced blocks from the files that readers
-// see, so that no copy of a block can differ from what is printed.
+// Package doctest tests the documents: README.md, CONTRIBUTING.md, SECURITY.md, CHANGELOG.md and
+// docs. It takes the fenced blocks from the files that readers see, so that no copy of a block can
+// differ from what is printed.
 //
-// A Go block that begins with "package main" is a program. It is built, runs,
-// and must end by itself with status 0. If the next block is text or console,
-// that is what the program prints. A Go block that begins with another package
-// clause is a test file: go test runs it. Every other Go block is a fragment: a
-// comment above it names the prelude in whose context it is compiled.
+// A Go block that begins with "package main" is a program. It is built, runs, and must end by
+// itself with status 0. If the next block is text or console, that is what the program prints. A Go
+// block that begins with another package clause is a test file: go test runs it. Every other Go
+// block is a fragment: a comment above it names the prelude in whose context it is compiled.
 //
-// In a console block, each line that begins with "$ " is a command, and the
-// lines below it are what it prints. "floodgate", "go run ./cmd/floodgate" and
-// "go run ./examples/..." start the programs of this tree. The command runs in
-// an empty folder, which has the files of the page (see file) and examples.
+// In a console block, each line that begins with "$ " is a command, and the lines below it are what
+// it prints. "floodgate", "go run ./cmd/floodgate" and "go run ./examples/..." start the programs
+// of this tree. The command runs in an empty folder, which has the files of the page (see file) and
+// examples.
 //
 // HTML comments directly above a block tell what readers need not see:
 //
@@ -32,7 +31,6 @@
 //	<!-- not output -->         the block is not what the program above prints
 //	<!-- not run: why -->       the console block is not run
 //
-// A name in a code span, such as core.Config.Store, must be one that its package
-// exports. Go blocks are as gofmt writes them. A line "..." in a text or console block
-// stands for any number of lines.
+// A name in a code span, such as core.Config.Store, must be one that its package exports. Go blocks
+// are as gofmt writes them. A line "..." in a text or console block stands for any number of lines.
 package doctest

@@ -10,10 +10,9 @@ import (
 	"strings"
 )
 
-// CheckExamples returns the programs that differ from the example which their
-// comment names, the examples that no test starts, and those to which
-// examples/README.md has no link. compared is the number of programs that were
-// compared. A program without that comment lives in its page only.
+// CheckExamples returns the programs that differ from the example which their comment names, the
+// examples that no test starts, and those to which examples/README.md has no link. compared is the
+// number of programs that were compared. A program without that comment lives in its page only.
 func CheckExamples(root string, pages []*Page) (problems []Problem, compared int, err error) {
 	var files []string
 	for _, p := range pages {

@@ -54,8 +54,8 @@ func (p *Page) anchors() map[string]bool {
 	return anchors
 }
 
-// slugOf makes an anchor of a heading as GitHub does: lower case, without
-// punctuation, with hyphens for spaces.
+// slugOf makes an anchor of a heading as GitHub does: lower case, without punctuation, with hyphens
+// for spaces.
 func slugOf(heading string) string {
 	heading = linkText.ReplaceAllString(heading, "$1")
 	return strings.Map(func(r rune) rune {
@@ -69,8 +69,7 @@ func slugOf(heading string) string {
 	}, heading)
 }
 
-// CheckLinks returns the relative links of the pages to files or anchors that do
-// not exist.
+// CheckLinks returns the relative links of the pages to files or anchors that do not exist.
 func CheckLinks(root string, pages []*Page) (problems []Problem) {
 	known := map[string]*Page{}
 	for _, p := range pages {

@@ -23,8 +23,8 @@ var packages = map[string]string{
 // qualified is a name behind its package, and not a part of a path.
 var qualified = regexp.MustCompile(`(?:^|[^\w./"-])([a-z]+)\.([A-Z]\w*)(?:\.([A-Z]\w*))?`)
 
-// CheckNames returns the names in code spans, such as core.Config.Store, that
-// their package does not export. Names in fenced blocks are the compiler's.
+// CheckNames returns the names in code spans, such as core.Config.Store, that their package does
+// not export. Names in fenced blocks are the compiler's.
 func CheckNames(root string, pages []*Page) (problems []Problem, checked int, err error) {
 	exported := map[string]map[string]bool{}
 	for name, dir := range packages {
@@ -61,8 +61,7 @@ func CheckNames(root string, pages []*Page) (problems []Problem, checked int, er
 	return problems, checked, nil
 }
 
-// exports returns the exported names of a package; methods and fields follow
-// their type and a dot.
+// exports returns the exported names of a package; methods and fields follow their type and a dot.
 func exports(dir string) (map[string]bool, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil {
@@ -121,8 +120,8 @@ func addNames(names map[string]bool, embeds map[string][]string, d ast.Decl) {
 	}
 }
 
-// addFields adds a struct's fields and an interface's methods. Types of the
-// package that are embedded are added to embeds.
+// addFields adds a struct's fields and an interface's methods. Types of the package that are
+// embedded are added to embeds.
 func addFields(names map[string]bool, embeds map[string][]string, t *ast.TypeSpec) {
 	var fields *ast.FieldList
 	switch body := t.Type.(type) {

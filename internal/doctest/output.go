@@ -36,8 +36,7 @@ func (b *Block) wanted() string {
 	return b.Text
 }
 
-// same compares what was printed with what the block has. It returns "" if they
-// agree, else both.
+// same compares what was printed with what the block has. It returns "" if they agree, else both.
 func (b *Block) same(got, want string) string {
 	if pattern := b.Directives["varies"]; pattern != "" {
 		varies, err := regexp.Compile(pattern)
@@ -61,8 +60,7 @@ func linesOf(text string) []string {
 	return lines
 }
 
-// matchLines compares lines; "..." among those that are wanted stands for any
-// number of lines.
+// matchLines compares lines; "..." among those that are wanted stands for any number of lines.
 func matchLines(got, want []string) bool {
 	if len(want) == 0 {
 		return len(got) == 0

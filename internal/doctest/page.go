@@ -47,8 +47,8 @@ var (
 	comment = regexp.MustCompile(`^<!-- *([a-z ]*[a-z]) *(?:: *(.*?))? *-->$`)
 )
 
-// ReadPages reads documents: the files of names, and all .md files below those
-// of them that are folders.
+// ReadPages reads documents: the files of names, and all .md files below those of them that are
+// folders.
 func ReadPages(root string, names ...string) (pages []*Page, problems []Problem, err error) {
 	for _, name := range names {
 		err := filepath.WalkDir(filepath.Join(root, name), func(path string, d os.DirEntry, err error) error {
@@ -130,8 +130,7 @@ func (b *Block) problem(format string, args ...any) Problem {
 	return Problem{b.Page.File, b.Line, fmt.Sprintf(format, args...)}
 }
 
-// isProgram tells whether the block is a whole program, isTest whether it is a
-// file of tests.
+// isProgram tells whether the block is a whole program, isTest whether it is a file of tests.
 func (b *Block) isProgram() bool {
 	return b.Lang == "go" && strings.HasPrefix(b.Text, "package main\n")
 }
@@ -142,8 +141,8 @@ func (b *Block) isTest() bool {
 
 func (b *Block) isFragment() bool { return b.Lang == "go" && !strings.HasPrefix(b.Text, "package ") }
 
-// output returns the block that has what the program prints, or the commands that
-// ask a program that serves; nil if there is none.
+// output returns the block that has what the program prints, or the commands that ask a program
+// that serves; nil if there is none.
 func (b *Block) output() *Block {
 	next := b.Next
 	if next == nil || next.has("not output") || next.Lang != "text" && next.Lang != "console" {
@@ -179,8 +178,8 @@ func CheckFormat(pages []*Page) (problems []Problem) {
 	return problems
 }
 
-// CheckBefore returns the blocks with the comment before that are no programs, or
-// whose output the page does not have.
+// CheckBefore returns the blocks with the comment before that are no programs, or whose output the
+// page does not have.
 func CheckBefore(pages []*Page) (problems []Problem) {
 	for _, p := range pages {
 		for _, b := range p.Blocks {

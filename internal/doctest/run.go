@@ -62,8 +62,7 @@ func (w *Workspace) askServer(ctx context.Context, dir string, b *Block) []Probl
 	return found
 }
 
-// back puts the addresses that the documents have in place of those of the
-// test's servers.
+// back puts the addresses that the documents have in place of those of the test's servers.
 func (w *Workspace) back(out string) string {
 	for _, s := range w.Servers {
 		out = strings.ReplaceAll(out, s[1], s[0])
@@ -107,9 +106,9 @@ func run(ctx context.Context, dir string, env []string, name string, args ...str
 	return out.String(), err
 }
 
-// each calls f for the blocks, four at a time, and returns all problems in the
-// blocks' order. Blocks that need a server come last and one at a time: the stores
-// have short deadlines, which a busy machine exceeds.
+// each calls f for the blocks, four at a time, and returns all problems in the blocks' order.
+// Blocks that need a server come last and one at a time: the stores have short deadlines, which a
+// busy machine exceeds.
 func each(blocks []*Block, f func(i int, b *Block) []Problem) (problems []Problem) {
 	found := make([][]Problem, len(blocks))
 	places := make(chan struct{}, 4)

@@ -1,6 +1,5 @@
-// Package faultproxy stands between a client and a server in tests, and does to
-// their connections what networks do: it loses, delays and swallows replies and
-// cuts connections.
+// Package faultproxy stands between a client and a server in tests, and does to their connections
+// what networks do: it loses, delays and swallows replies and cuts connections.
 package faultproxy
 
 import (
@@ -85,8 +84,8 @@ func (p *Proxy) Delay(d time.Duration) {
 	p.delay = d
 }
 
-// Hold makes the replies that come from now on wait until Release. What Fail says
-// when a reply comes is what happens to it then.
+// Hold makes the replies that come from now on wait until Release. What Fail says when a reply
+// comes is what happens to it then.
 func (p *Proxy) Hold() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -165,8 +164,7 @@ func (p *Proxy) forget(c net.Conn) {
 	delete(p.conns, c)
 }
 
-// suffers returns what is to happen to the reply that has just come, and what it
-// waits for before.
+// suffers returns what is to happen to the reply that has just come, and what it waits for before.
 func (p *Proxy) suffers() (Fault, time.Duration, <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,6 +1,5 @@
-// Package leftout skips the tests whose server or browser is not installed, and
-// says which ones. go test hides what passing packages print, so a skipped test
-// would go unnoticed.
+// Package leftout skips the tests whose server or browser is not installed, and says which ones. go
+// test hides what passing packages print, so a skipped test would go unnoticed.
 //
 //   - FLOODGATE_REQUIRE_SERVERS=1 makes such a test fail. .ci/run sets it.
 //   - FLOODGATE_LEFT_OUT names a file to which each skipped test is appended.
@@ -16,9 +15,8 @@ import (
 	"testing"
 )
 
-// Skip skips the test because something is not installed. how says what, and
-// how to install it: "redis-server is not installed: apt-get install
-// redis-server".
+// Skip skips the test because something is not installed. how says what, and how to install it:
+// "redis-server is not installed: apt-get install redis-server".
 func Skip(t testing.TB, how string) {
 	t.Helper()
 	if os.Getenv("FLOODGATE_REQUIRE_SERVERS") == "1" {
@@ -36,8 +34,7 @@ func Skip(t testing.TB, how string) {
 
 var onTerminal sync.Once
 
-// appendLine appends with one write, so that lines of several processes stay
-// whole.
+// appendLine appends with one write, so that lines of several processes stay whole.
 func appendLine(name, line string) error {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package memcachedtest starts real memcached servers for tests. Each has a
-// port of its own on the loopback interface and ends with its test.
+// Package memcachedtest starts real memcached servers for tests. Each has a port of its own on the
+// loopback interface and ends with its test.
 //
 // If memcached is not installed, the test is skipped; if the environment has
 // FLOODGATE_REQUIRE_SERVERS=1, it fails.
@@ -18,8 +18,7 @@ import (
 	"github.com/floodgate-go/floodgate/internal/processtest"
 )
 
-// Server is a running memcached. Stop ends it as a crash would, and Restart
-// starts it again, empty.
+// Server is a running memcached. Stop ends it as a crash would, and Restart starts it again, empty.
 type Server struct {
 	*processtest.Server
 
@@ -69,8 +68,7 @@ func (s *Server) Do(command string) (string, error) {
 	})
 }
 
-// All sends a command whose reply ends with a line END, and returns the lines
-// before that one.
+// All sends a command whose reply ends with a line END, and returns the lines before that one.
 func (s *Server) All(command string) string {
 	s.t.Helper()
 	all, err := s.Exchange(command+"\r\n", untilEnd)

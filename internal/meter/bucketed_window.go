@@ -2,20 +2,19 @@ package meter
 
 import "encoding/binary"
 
-// A bucketed window counts the hits of each precision P, a divisor of the
-// window's length W: with n = W/P and k = floor(now/P),
+// A bucketed window counts the hits of each precision P, a divisor of the window's length W: with n
+// = W/P and k = floor(now/P),
 //
 //	allowed ⇔ hits of the buckets k−n … k, + cost ≤ quota
 //
-// These are the n full buckets of a window and the running one, so that no
-// window of length W ever holds more than the quota: a window that ends in the
-// running bucket begins in the oldest. With one bucket fewer, a window could
-// hold nearly twice the quota. Buckets of a precision are described in "Sliding
-// windows" of Josiah Carlson, Introduction to rate limiting with Redis, part 2
-// (https://www.dr-josiah.com/2014/11/introduction-to-rate-limiting-with_26.html).
+// These are the n full buckets of a window and the running one, so that no window of length W ever
+// holds more than the quota: a window that ends in the running bucket begins in the oldest. With
+// one bucket fewer, a window could hold nearly twice the quota. Buckets of a precision are
+// described in "Sliding windows" of Josiah Carlson, Introduction to rate limiting with Redis, part
+// 2 (https://www.dr-josiah.com/2014/11/introduction-to-rate-limiting-with_26.html).
 //
-// The state is the newest bucket's k, its place in the ring, the total of all buckets, then the ring:
-// the counts of n + 1 buckets.
+// The state is the newest bucket's k, its place in the ring, the total of all buckets, then the
+// ring: the counts of n + 1 buckets.
 const (
 	bucketsNewest = iota
 	bucketsPlace
@@ -51,8 +50,7 @@ func (m *Meter) addToBucket(w []uint64, age, n int64) {
 	w[bucketsTotal] += uint64(n)
 }
 
-// append writes the newest bucket's k, then how many buckets follow and
-// their counts, newest first.
+// append writes the newest bucket's k, then how many buckets follow and their counts, newest first.
 func (*bucketedWindow) append(m *Meter, dst []byte, w []uint64) []byte {
 	if totalOf(w) == 0 {
 		return append(dst, 0, 0)
@@ -98,8 +96,8 @@ func (*bucketedWindow) advance(m *Meter, w []uint64, now int64) (at int64, far b
 		}
 		far = true
 	}
-	// If the newest is further ahead, the buckets keep their distances, and the
-	// newest becomes the bucket of now.
+	// If the newest is further ahead, the buckets keep their distances, and the newest becomes the
+	// bucket of now.
 	w[bucketsNewest] = uint64(k)
 	for steps := min(k-newest, m.Buckets+1); steps > 0; steps-- {
 		if w[bucketsPlace]++; w[bucketsPlace] > uint64(m.Buckets) {

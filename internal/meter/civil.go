@@ -37,15 +37,13 @@ func (m *Meter) civil(now int64) (start int64, length uint32) {
 	return w.start, w.length
 }
 
-// CivilWindow returns the window of a calendar that a time is in: its start, and
-// the start of the next one, in seconds since the Unix epoch. The nominal length
-// is Day, Week or Month.
+// CivilWindow returns the window of a calendar that a time is in: its start, and the start of the
+// next one, in seconds since the Unix epoch. The nominal length is Day, Week or Month.
 //
-// The windows of a zone are in the order of its dates. A window begins when the
-// zone's clock first reaches the midnight of its first day or, if the clock skips
-// that, a later time. If the clock is then set back over midnight, the repeated
-// hour of the day before belongs to the window that has begun. A date that the
-// zone has skipped has no window.
+// The windows of a zone are in the order of its dates. A window begins when the zone's clock first
+// reaches the midnight of its first day or, if the clock skips that, a later time. If the clock is
+// then set back over midnight, the repeated hour of the day before belongs to the window that has
+// begun. A date that the zone has skipped has no window.
 func CivilWindow(nominal int64, zone *time.Location, now int64) (start, end int64) {
 	year, month, day := time.Unix(now, 0).In(zone).Date()
 	monday := day - int(midnight(year, month, day).Weekday()+6)%7
@@ -71,8 +69,8 @@ func midnight(year int, month time.Month, day int) time.Time {
 	return time.Date(year, month, day, 0, 0, 0, 0, time.UTC)
 }
 
-// firstInstant returns the first time at which the clock of a zone shows what a clock in UTC shows at
-// midnight, or later.
+// firstInstant returns the first time at which the clock of a zone shows what a clock in UTC shows
+// at midnight, or later.
 func firstInstant(midnight time.Time, zone *time.Location) int64 {
 	wall := midnight.Unix()
 	t := wall - zoneSpan // before it, in every zone
@@ -81,8 +79,8 @@ func firstInstant(midnight time.Time, zone *time.Location) int64 {
 		_, offset := at.Zone()
 		reached := max(t, wall-int64(offset))
 		_, change := at.ZoneBounds()
-		// ZoneBounds ends a leap year a day early. For the rest of it, the offset is
-		// looked up for each minute.
+		// ZoneBounds ends a leap year a day early. For the rest of it, the offset is looked up for
+		// each minute.
 		until := max(change.Unix(), t+60)
 		if change.IsZero() || reached < until {
 			return reached

@@ -1,17 +1,15 @@
 package meter
 
-// A fixed window opens at the first hit, or at a multiple of its length since
-// the Unix epoch if the limit is aligned, and counts until it ends:
+// A fixed window opens at the first hit, or at a multiple of its length since the Unix epoch if the
+// limit is aligned, and counts until it ends:
 //
 //	allowed ⇔ hits + cost ≤ quota
 //
-// "Fixed window" of https://limits.readthedocs.io/en/stable/strategies.html is
-// the same formula. A window is [start, start + length): a hit at its end opens
-// the next one.
+// "Fixed window" of https://limits.readthedocs.io/en/stable/strategies.html is the same formula. A
+// window is [start, start + length): a hit at its end opens the next one.
 //
-// A Calendar is a fixed window, too: the day, the week from Monday or the month
-// of a time zone, from its first instant to the first instant of the next one
-// (see civil.go).
+// A Calendar is a fixed window, too: the day, the week from Monday or the month of a time zone,
+// from its first instant to the first instant of the next one (see civil.go).
 //
 // The state is a cell: t is the start, a the hits, and b, of a Calendar, the length of the window
 // in seconds. So the state of a Calendar contains its end, which does not depend on the time zone
@@ -53,8 +51,8 @@ func (*fixedWindow) advance(m *Meter, w []uint64, now int64) (at int64, far bool
 	return now, false
 }
 
-// far reports whether the window begins a whole window after now. The windows of a Calendar
-// are not equally long: it is also far if it begins later than the one after now's.
+// far reports whether the window begins a whole window after now. The windows of a Calendar are not
+// equally long: it is also far if it begins later than the one after now's.
 func (c cell) far(m *Meter, now int64) bool {
 	if m.Algorithm != Calendar || c.t <= now {
 		return c.t-now >= m.Window

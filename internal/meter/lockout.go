@@ -2,8 +2,8 @@ package meter
 
 import "math"
 
-// A lockout is a fixed window that answers each use of its whole quota with a
-// wait, and every further one with a longer wait:
+// A lockout is a fixed window that answers each use of its whole quota with a wait, and every
+// further one with a longer wait:
 //
 //	wait after n others = min(first × factorⁿ, longest)
 //
@@ -12,8 +12,8 @@ import "math"
 // https://cheatsheetseries.owasp.org/cheatsheets/Authentication_Cheat_Sheet.html describes as
 // "exponential lockout".
 //
-// lockoutCell is the state. The window is open from start, if it has hits. A
-// wait that ended after start has closed it.
+// lockoutCell is the state. The window is open from start, if it has hits. A wait that ended after
+// start has closed it.
 type lockoutCell struct {
 	start   int64 // of the window
 	count   uint32
@@ -32,8 +32,8 @@ type Waits struct {
 	Decay          int64
 }
 
-// maxStrikes is above the strikes that any lockout counts: a wait of a
-// millisecond that doubles is as long as 366 days after 35.
+// maxStrikes is above the strikes that any lockout counts: a wait of a millisecond that doubles is
+// as long as 366 days after 35.
 const maxStrikes = 64
 
 // levels returns the strikes from which the wait is the longest.
@@ -121,8 +121,7 @@ func (*lockout) wait(m *Meter, w []uint64, now, _ int64) int64 {
 	return c.start + m.Window - now
 }
 
-// charge counts hits. Those that use the quota up begin a wait. During a wait
-// none are counted.
+// charge counts hits. Those that use the quota up begin a wait. During a wait none are counted.
 func (*lockout) charge(m *Meter, w []uint64, now, cost int64) {
 	c := loadLockout(w)
 	if c.locked(now) {
@@ -141,10 +140,9 @@ func (*lockout) charge(m *Meter, w []uint64, now, cost int64) {
 	c.store(w)
 }
 
-// refund takes hits of the time at out of the window that is open or has been
-// filled. If that makes room again, the wait ends and its strike is taken back.
-// The other strikes then decay from the window's start, because the end of the
-// wait before is not known any more.
+// refund takes hits of the time at out of the window that is open or has been filled. If that makes
+// room again, the wait ends and its strike is taken back. The other strikes then decay from the
+// window's start, because the end of the wait before is not known any more.
 func (*lockout) refund(m *Meter, w []uint64, now, at, _, cost int64) {
 	c := loadLockout(w)
 	if at < c.start || at >= c.start+m.Window || c.count == 0 {

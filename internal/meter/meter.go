@@ -1,7 +1,7 @@
-// Package meter is the arithmetic of the rate limiting algorithms: what a limit
-// allows, what it charges, how long a caller waits. It has no lock and no I/O. The
-// in-process store, the stores that compare and swap, and synced use it. The
-// script of stores/redis has a twin of each algorithm.
+// Package meter is the arithmetic of the rate limiting algorithms: what a limit allows, what it
+// charges, how long a caller waits. It has no lock and no I/O. The in-process store, the stores
+// that compare and swap, and synced use it. The script of stores/redis has a twin of each
+// algorithm.
 //
 // A decision has three steps:
 //
@@ -9,9 +9,9 @@
 //	m.Charge(&r, state, now, cost)     only if all limits of all keys allow it
 //	m.Report(&r, state, now, cost)     how long until more is left
 //
-// Each algorithm has a file of its own, with a type that implements arithmetic.
-// Times are microseconds since the Unix epoch and counts are whole numbers.
-// Nothing is rounded except where an algorithm's formula says so.
+// Each algorithm has a file of its own, with a type that implements arithmetic. Times are
+// microseconds since the Unix epoch and counts are whole numbers. Nothing is rounded except where
+// an algorithm's formula says so.
 package meter
 
 import (
@@ -20,9 +20,9 @@ import (
 	"time"
 )
 
-// Meter is a Limit prepared for counting: the arithmetic of one algorithm over a
-// state of a few words. A Meter is a value and never changes; its methods may be
-// called concurrently, each with a state of its own. If its Quota is 0, so is its Capacity.
+// Meter is a Limit prepared for counting: the arithmetic of one algorithm over a state of a few
+// words. A Meter is a value and never changes; its methods may be called concurrently, each with a
+// state of its own. If its Quota is 0, so is its Capacity.
 //
 // The algorithms that keep a cell have a state of two words, a Lockout has three. All zero is the
 // state of a key never seen. The state of a BucketedWindow or a SlidingLog is nil for a key never
@@ -70,8 +70,8 @@ func (m *Meter) For(quota int64, room *Meter) *Meter {
 // With returns the meter of the same limit with another quota. Stored states do not depend on it,
 // except that a token bucket's debt is paid off at the quota of the last charge. The burst of a
 // token bucket changes in proportion to the limit's own, rounded down, and is at least 1: it does
-// not matter which quota m has. The quota is 0 to MaxCount, or Unlimited: then every cost is allowed,
-// and what is left is that of m.
+// not matter which quota m has. The quota is 0 to MaxCount, or Unlimited: then every cost is
+// allowed, and what is left is that of m.
 func (m *Meter) With(quota int64) Meter {
 	w := *m
 	if quota == Unlimited {
@@ -86,19 +86,18 @@ func (m *Meter) With(quota int64) Meter {
 	return w
 }
 
-// WorstCase returns the most hits that some window of the limit's length can
-// hold.
+// WorstCase returns the most hits that some window of the limit's length can hold.
 func (m *Meter) WorstCase() int64 { return m.arithmetic.worstCase(m) }
 
-// Lifetime returns the longest time from a charge to the expiry of the state
-// that the charge leaves.
+// Lifetime returns the longest time from a charge to the expiry of the state that the charge
+// leaves.
 func (m *Meter) Lifetime() int64 { return m.arithmetic.lifetime(m) }
 
 // Grows reports whether the state has no fixed size.
 func (m *Meter) Grows() bool { return algorithms[m.Algorithm].words == 0 }
 
-// FixedWords returns the size of a state that does not grow. If it grows, it is
-// the room for a reference to it.
+// FixedWords returns the size of a state that does not grow. If it grows, it is the room for a
+// reference to it.
 func (m *Meter) FixedWords() int { return max(1, algorithms[m.Algorithm].words) }
 
 // Room returns the state with room for a charge of cost: w, or a longer copy of it.
@@ -112,8 +111,8 @@ func (m *Meter) Room(w []uint64, cost int64) []uint64 {
 	return longer
 }
 
-// MostBytes returns how large the state can become with the limit's own quota, if it grows;
-// 0 if it does not.
+// MostBytes returns how large the state can become with the limit's own quota, if it grows; 0 if it
+// does not.
 func (m *Meter) MostBytes() int64 {
 	if !m.Grows() {
 		return 0
@@ -121,8 +120,8 @@ func (m *Meter) MostBytes() int64 {
 	return 8 * int64(m.arithmetic.words(m, nil, m.Quota))
 }
 
-// Result is a limit's decision on a cost. It has the fields of core.Result, so
-// that a pointer to one converts to a pointer to the other.
+// Result is a limit's decision on a cost. It has the fields of core.Result, so that a pointer to
+// one converts to a pointer to the other.
 type Result struct {
 	Allowed    bool
 	Remaining  int64
@@ -179,8 +178,8 @@ func (m *Meter) Report(r *Result, w []uint64, now, cost int64) {
 	}
 }
 
-// Refund takes back cost hits that were charged at the time at, when reset was
-// the result's ResetAfter in microseconds.
+// Refund takes back cost hits that were charged at the time at, when reset was the result's
+// ResetAfter in microseconds.
 func (m *Meter) Refund(w []uint64, now, at, reset, cost int64) {
 	m.arithmetic.advance(m, w, now)
 	if cost > 0 {
@@ -207,9 +206,8 @@ const Never time.Duration = math.MaxInt64
 // Duration returns a number of microseconds as a duration.
 func Duration(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
 
-// Clock returns a clock of microseconds since the Unix epoch. If clock is nil,
-// it is the process's monotonic clock, which does not follow changes of the wall
-// clock.
+// Clock returns a clock of microseconds since the Unix epoch. If clock is nil, it is the process's
+// monotonic clock, which does not follow changes of the wall clock.
 func Clock(clock func() time.Time) func() int64 {
 	if clock != nil {
 		return func() int64 { return clock().UnixMicro() }

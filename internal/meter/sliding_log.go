@@ -10,13 +10,12 @@ import (
 //
 //	allowed ⇔ hits with now − time < W, + cost ≤ quota
 //
-// It is the "moving window" of
-// https://limits.readthedocs.io/en/stable/strategies.html, exact at the cost of
-// one word for each hit.
+// It is the "moving window" of https://limits.readthedocs.io/en/stable/strategies.html, exact at
+// the cost of one word for each hit.
 //
 // The state is a word with the place of the oldest hit and the number of hits, then room for times.
-// The hits are in one piece, oldest first. A hit of cost c is c times in it. If the piece has reached
-// the end of the room, the next charge moves it to the beginning.
+// The hits are in one piece, oldest first. A hit of cost c is c times in it. If the piece has
+// reached the end of the room, the next charge moves it to the beginning.
 const logHeader = 1
 
 type slidingLog struct{}

@@ -2,16 +2,15 @@ package meter
 
 import "math/bits"
 
-// A sliding window is approximated by two fixed ones: the hits of the current
-// window, and of the previous one the share that a window ending now still
-// covers. With W the length of a window and e = now − start:
+// A sliding window is approximated by two fixed ones: the hits of the current window, and of the
+// previous one the share that a window ending now still covers. With W the length of a window and e
+// = now − start:
 //
 //	allowed ⇔ floor((current·W + previous·(W − e)) / W) + cost ≤ quota
 //
-// It is the "sliding window counter" of
-// https://limits.readthedocs.io/en/stable/strategies.html. The windows begin at the first hit, or at
-// multiples of W since the Unix epoch if the limit is aligned. After 2·W without a hit, the next hit
-// opens a new window.
+// It is the "sliding window counter" of https://limits.readthedocs.io/en/stable/strategies.html.
+// The windows begin at the first hit, or at multiples of W since the Unix epoch if the limit is
+// aligned. After 2·W without a hit, the next hit opens a new window.
 //
 // The state is a cell: t is the start of the current window, a its hits, b the hits of the previous
 // window.
@@ -34,8 +33,8 @@ func (*slidingWindow) advance(m *Meter, w []uint64, now int64) (at int64, far bo
 	return now, false
 }
 
-// turned returns the cell at now: a window that has ended becomes the previous one. advance does not
-// do this, because a denied request must not move windows that began at a hit.
+// turned returns the cell at now: a window that has ended becomes the previous one. advance does
+// not do this, because a denied request must not move windows that began at a hit.
 func (c cell) turned(m *Meter, now int64) cell {
 	if now >= c.t+m.Window && c != (cell{}) {
 		return cell{t: c.t + m.Window, b: c.a}
@@ -65,13 +64,13 @@ func (*slidingWindow) charge(m *Meter, w []uint64, now, cost int64) {
 	c.store(w)
 }
 
-// wait solves the formula for the first time at which cost fits. With
-// room = quota − cost, it fits while
+// wait solves the formula for the first time at which cost fits. With room = quota − cost, it fits
+// while
 //
 //	current + floor(previous·(W−e)/W) ≤ room   ⇔   W−e ≤ floor(((room−current+1)·W − 1) / previous)
 //
-// if current alone is within room. Otherwise the same holds in the next window,
-// in which current has become previous and there is no other hit.
+// if current alone is within room. Otherwise the same holds in the next window, in which current
+// has become previous and there is no other hit.
 func (*slidingWindow) wait(m *Meter, w []uint64, now, cost int64) int64 {
 	c := loadCell(w).turned(m, now)
 	room, current, end := m.Quota-cost, int64(c.a), c.t+m.Window-now
@@ -81,8 +80,8 @@ func (*slidingWindow) wait(m *Meter, w []uint64, now, cost int64) int64 {
 	return end - fits(room-current, int64(c.b), m.Window)
 }
 
-// fits returns the largest part of a window for which count, weighted by it, is
-// at most room; count > room ≥ 0.
+// fits returns the largest part of a window for which count, weighted by it, is at most room; count
+// > room ≥ 0.
 func fits(room, count, window int64) int64 {
 	hi, lo := bits.Mul64(uint64(room+1), uint64(window))
 	lo, borrow := bits.Sub64(lo, 1, 0)

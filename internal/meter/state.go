@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// cell is the state of the algorithms that keep one time and two small numbers
-// for a key. All zero is the state of a key never seen.
+// cell is the state of the algorithms that keep one time and two small numbers for a key. All zero
+// is the state of a key never seen.
 //
 //	FixedWindow    t: start of the window   a: its hits
 //	SlidingWindow  t: start of the window   a: its hits   b: the previous window's hits
@@ -72,13 +72,11 @@ func (*fixedSize) read(m *Meter, r *Reader) []uint64 {
 // AppendState appends the bytes of a state. ReadState reads them.
 func (m *Meter) AppendState(dst []byte, w []uint64) []byte { return m.arithmetic.append(m, dst, w) }
 
-// ReadState reads a state. If its bytes are not those of a state of this
-// algorithm, r is bad afterwards, and the result means nothing. The result may
-// be nil if the algorithm's state grows.
+// ReadState reads a state. If its bytes are not those of a state of this algorithm, r is bad
+// afterwards, and the result means nothing. The result may be nil if the algorithm's state grows.
 func (m *Meter) ReadState(r *Reader) []uint64 { return m.arithmetic.read(m, r) }
 
-// Reader reads numbers of variable length (encoding/binary) until one is
-// malformed. Then it is bad.
+// Reader reads numbers of variable length (encoding/binary) until one is malformed. Then it is bad.
 type Reader struct {
 	Rest []byte
 	Bad  bool
@@ -95,8 +93,8 @@ func (r *Reader) Uvarint(most uint64) uint64 {
 	return v
 }
 
-// maxTime is the latest time that a state may have, and -maxTime the earliest:
-// about 290 years from 1970. No sum of a time and a window overflows then.
+// maxTime is the latest time that a state may have, and -maxTime the earliest: about 290 years from
+// 1970. No sum of a time and a window overflows then.
 const maxTime = math.MaxInt64 / 1000
 
 // Time reads a time.

@@ -2,18 +2,17 @@ package meter
 
 import "math"
 
-// The token bucket is the generic cell rate algorithm, GCRA: ITU-T I.371, annex
-// A (https://www.itu.int/rec/T-REC-I.371), and ATM Forum, Traffic Management
-// 4.1 (af-tm-0121.000). https://brandur.org/rate-limiting explains it for HTTP.
-// It keeps the theoretical arrival time TAT, at which the bucket is full again.
-// With E = window/quota for one hit, cost hits pass at the time t if
+// The token bucket is the generic cell rate algorithm, GCRA: ITU-T I.371, annex A
+// (https://www.itu.int/rec/T-REC-I.371), and ATM Forum, Traffic Management 4.1 (af-tm-0121.000).
+// https://brandur.org/rate-limiting explains it for HTTP. It keeps the theoretical arrival time
+// TAT, at which the bucket is full again. With E = window/quota for one hit, cost hits pass at the
+// time t if
 //
 //	max(TAT, t) + E·cost − E·burst ≤ t
 //
-// and then move TAT on by E·cost. E is rarely a whole number of microseconds,
-// so that everything is counted in units of 1/quota microseconds: the debt is
-// D = (TAT − t)·quota, a hit adds window to it, and a microsecond pays off
-// quota. Nothing is rounded.
+// and then move TAT on by E·cost. E is rarely a whole number of microseconds, so that everything is
+// counted in units of 1/quota microseconds: the debt is D = (TAT − t)·quota, a hit adds window to
+// it, and a microsecond pays off quota. Nothing is rounded.
 //
 // The state is a cell: TAT = t + a/b, and b is the quota at the last charge, which pays the debt
 // off. D counts hits × window under any quota, so that programs whose quotas differ agree on how
@@ -49,11 +48,11 @@ func (*tokenBucket) advance(m *Meter, w []uint64, now int64) (at int64, far bool
 	return now, false
 }
 
-// unexplained reports whether the charge that made the debt was a window or more
-// ahead of now: the debt is at least the most that a charge leaves and what a window pays
-// off, (burst + quota) × window, or (2 × burst + quota) × window if overBurst is set. The burst is
-// that of the quota that is stored, or the limit's own if that is larger: the quota may have been
-// raised since. A debt that less than a window pays off is always explained.
+// unexplained reports whether the charge that made the debt was a window or more ahead of now: the
+// debt is at least the most that a charge leaves and what a window pays off, (burst + quota) ×
+// window, or (2 × burst + quota) × window if overBurst is set. The burst is that of the quota that
+// is stored, or the limit's own if that is larger: the quota may have been raised since. A debt
+// that less than a window pays off is always explained.
 //
 // A quota of 0 counts nothing and forgets nothing.
 func (c cell) unexplained(m *Meter, now int64) bool {
@@ -109,9 +108,9 @@ func (*tokenBucket) wait(m *Meter, w []uint64, now, cost int64) int64 {
 	return c.debt(now).sub(wideMul(m.Window, m.Capacity-cost)).divUp(int64(c.b))
 }
 
-// refund pays back what is still owed of a charge. A debt is paid off in
-// the order in which it was made: if the bucket was to be full at at + reset
-// after the charge, nothing of the charge is owed from then on.
+// refund pays back what is still owed of a charge. A debt is paid off in the order in which it was
+// made: if the bucket was to be full at at + reset after the charge, nothing of the charge is owed
+// from then on.
 func (*tokenBucket) refund(m *Meter, w []uint64, now, at, reset, cost int64) {
 	back, owed := wideMul(m.Window, cost), at+reset-now
 	if owed <= 0 {

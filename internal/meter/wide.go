@@ -37,8 +37,7 @@ func (x wide) less(y wide) bool {
 	return x.hi < y.hi || x.hi == y.hi && x.lo < y.lo
 }
 
-// div returns the quotient and the remainder of x / d. The quotient must fit
-// in 63 bits.
+// div returns the quotient and the remainder of x / d. The quotient must fit in 63 bits.
 func (x wide) div(d int64) (q, r int64) {
 	uq, ur := bits.Div64(x.hi, x.lo, uint64(d))
 	return int64(uq), int64(ur)

@@ -1,8 +1,7 @@
 package meter
 
-// Windows judges counts that a store keeps in its own way: one number for each
-// window of an aligned FixedWindow or SlidingWindow. Its methods may be called
-// concurrently.
+// Windows judges counts that a store keeps in its own way: one number for each window of an aligned
+// FixedWindow or SlidingWindow. Its methods may be called concurrently.
 type Windows struct{ m Meter }
 
 // NewWindows returns the Windows of a limit. ok is false if the limit's windows are not aligned.
@@ -19,10 +18,9 @@ func (w *Windows) Start(now int64) int64 { return floorTo(now, w.m.Window) }
 // Window returns the length of a window.
 func (w *Windows) Window() int64 { return w.m.Window }
 
-// Take fills in r for cost more hits at now, if current hits have been counted
-// in now's window, which begins at start, and previous hits in the one before.
-// Negative counts mean 0. If the limit admits the hits and this is not a peek, r
-// is the result after them, and the caller counts them.
+// Take fills in r for cost more hits at now, if current hits have been counted in now's window,
+// which begins at start, and previous hits in the one before. Negative counts mean 0. If the limit
+// admits the hits and this is not a peek, r is the result after them, and the caller counts them.
 func (w *Windows) Take(r *Result, start, now, current, previous, cost int64, peek bool) {
 	var words [cellWords]uint64
 	cell{t: start, a: count32(current), b: count32(previous)}.store(words[:])
@@ -40,8 +38,8 @@ func (w *Windows) Charge(r *Result, start, now, current, previous, cost int64) {
 	all.Take(r, start, now, current, previous, cost, false)
 }
 
-// Weight returns the part of the previous window that a window ending now
-// still covers, from 0 to 1.
+// Weight returns the part of the previous window that a window ending now still covers, from 0 to
+// 1.
 func (w *Windows) Weight(now int64) float64 {
 	return float64(w.m.Window-(now-w.Start(now))) / float64(w.m.Window)
 }

@@ -1,6 +1,5 @@
-// Package names keeps two limiters of one process from sharing counters by
-// accident: a store binds a limiter's name once, and of several stores that count
-// on one server, one binds it.
+// Package names keeps two limiters of one process from sharing counters by accident: a store binds
+// a limiter's name once, and of several stores that count on one server, one binds it.
 package names
 
 import (
@@ -9,8 +8,7 @@ import (
 	"sync"
 )
 
-// Owner has the limiter names that one store has bound. Its methods may be
-// called concurrently.
+// Owner has the limiter names that one store has bound. Its methods may be called concurrently.
 type Owner struct {
 	server string
 	apart  bool
@@ -19,8 +17,8 @@ type Owner struct {
 	names map[string]bool
 }
 
-// New returns the owner of the names of a store that counts on this server. If
-// apart is true, they are compared with no other store's, and server is not used.
+// New returns the owner of the names of a store that counts on this server. If apart is true, they
+// are compared with no other store's, and server is not used.
 func New(server string, apart bool) *Owner {
 	return &Owner{server: server, apart: apart, names: map[string]bool{}}
 }
@@ -36,8 +34,8 @@ var claims struct {
 
 var errTwice = errors.New("this store already counts for a limiter of that name")
 
-// Claim claims a limiter's name. The error names the store that has it. The
-// caller puts core.ErrConfig and the name before it.
+// Claim claims a limiter's name. The error names the store that has it. The caller puts
+// core.ErrConfig and the name before it.
 func (o *Owner) Claim(name string) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()

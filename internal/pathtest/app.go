@@ -1,8 +1,8 @@
-// Package pathtest sends odd spellings of paths to an application and compares
-// the handler that answered with the policies that counted the request.
+// Package pathtest sends odd spellings of paths to an application and compares the handler that
+// answered with the policies that counted the request.
 //
-// The application mounts the policies of File and the handlers of Routes. Each
-// handler answers with its name; the response headers name the policies.
+// The application mounts the policies of File and the handlers of Routes. Each handler answers with
+// its name; the response headers name the policies.
 package pathtest
 
 import (
@@ -17,8 +17,7 @@ import (
 	"github.com/floodgate-go/floodgate/policy"
 )
 
-// File has a policy for each handler, with the handler's name. Its limits are
-// never reached.
+// File has a policy for each handler, with the handler's name. Its limits are never reached.
 const File = `
 policies:
   - {name: api, match: {paths: [/api/**]}, limits: 2000000000/h, headers: draft-10}
@@ -32,8 +31,8 @@ policies:
   - {name: big, match: {paths: [/files/big.bin]}, limits: 2000000000/h, headers: draft-10}
 `
 
-// Routes are the handlers: the name, and the route with :id for a parameter.
-// The handler api also serves everything below its route.
+// Routes are the handlers: the name, and the route with :id for a parameter. The handler api also
+// serves everything below its route.
 var Routes = []struct{ Name, Route string }{
 	{"item", "/items/:id"}, {"parts", "/items/:id/parts"}, {"leaf", "/leaf/:id"}, {"deep", "/a/:x/b"}, {"login", "/login"}, {"spaced", "/my file/x"},
 }
@@ -71,8 +70,7 @@ func Handler(name string) http.HandlerFunc {
 
 const bigText = "the big file"
 
-// Folder makes a folder with the file big.bin and another, to be served below
-// /files.
+// Folder makes a folder with the file big.bin and another, to be served below /files.
 func Folder(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -53,8 +53,7 @@ func (c *client) close() {
 	c.conn = nil
 }
 
-// send sends a request over HTTP/1.1. ok is false if the server hung up without
-// an answer.
+// send sends a request over HTTP/1.1. ok is false if the server hung up without an answer.
 func (c *client) send(t testing.TB, method, target string) (a answer, ok bool) {
 	t.Helper()
 	end := ""
@@ -106,8 +105,8 @@ func newClient2(address string) *client2 {
 
 // send sends a GET request. ok is false if HTTP/2 cannot carry the target.
 func (c *client2) send(t testing.TB, target string) (a answer, ok bool) {
-	// What the server does not parse it answers with a reset, after which the
-	// client would try again and again.
+	// What the server does not parse it answers with a reset, after which the client would try
+	// again and again.
 	if _, err := url.ParseRequestURI(target); err != nil || !strings.HasPrefix(target, "/") || strings.ContainsFunc(target, func(c rune) bool { return c <= ' ' || c >= 0x7f }) {
 		return a, false
 	}

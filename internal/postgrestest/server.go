@@ -1,6 +1,5 @@
-// Package postgrestest starts real PostgreSQL servers for tests. Each has a
-// port of its own on the loopback interface, data of its own that is not kept,
-// and ends with its test.
+// Package postgrestest starts real PostgreSQL servers for tests. Each has a port of its own on the
+// loopback interface, data of its own that is not kept, and ends with its test.
 //
 // If PostgreSQL is not installed, the test is skipped; if the environment has
 // FLOODGATE_REQUIRE_SERVERS=1, it fails.
@@ -19,8 +18,8 @@ import (
 	"github.com/floodgate-go/floodgate/internal/processtest"
 )
 
-// Server is a running PostgreSQL. Stop ends it and its children as a crash would,
-// and Restart starts it again with its data.
+// Server is a running PostgreSQL. Stop ends it and its children as a crash would, and Restart
+// starts it again with its data.
 type Server struct {
 	*processtest.Server
 

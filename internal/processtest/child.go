@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// Signals returns two channels, in a process that Start has started. The first
-// one is closed when Begin is called, the second one when Stop is called or the
-// test that has started this process ends; the first one is closed then, too.
+// Signals returns two channels, in a process that Start has started. The first one is closed when
+// Begin is called, the second one when Stop is called or the test that has started this process
+// ends; the first one is closed then, too.
 func Signals() (begin, stopped <-chan struct{}) {
 	b, s := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -21,8 +21,7 @@ func Signals() (begin, stopped <-chan struct{}) {
 	return b, s
 }
 
-// Process is a process that Start has started. Its methods may be called
-// concurrently.
+// Process is a process that Start has started. Its methods may be called concurrently.
 type Process struct {
 	t       testing.TB
 	process *process
@@ -33,9 +32,8 @@ type Process struct {
 // program is the mark of a process that runs the program of a test binary.
 const program = "FLOODGATE_PROCESSTEST_PROGRAM"
 
-// Main is for TestMain. It runs the tests of the package, and in the processes
-// that Start and Command make it calls main: the program of the test binary,
-// which finds its arguments in os.Args.
+// Main is for TestMain. It runs the tests of the package, and in the processes that Start and
+// Command make it calls main: the program of the test binary, which finds its arguments in os.Args.
 func Main(m *testing.M, main func()) {
 	if os.Getenv(program) != "" {
 		main()
@@ -44,16 +42,16 @@ func Main(m *testing.M, main func()) {
 	os.Exit(m.Run())
 }
 
-// Command returns the command that runs the program of the test binary with these
-// arguments. The TestMain of the test binary must call Main.
+// Command returns the command that runs the program of the test binary with these arguments. The
+// TestMain of the test binary must call Main.
 func Command(args ...string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0], args...) //nolint:noctx // the caller ends it with the test
 	cmd.Env = append(os.Environ(), program+"=1")
 	return cmd
 }
 
-// Start runs the program of the test binary with these arguments, as Command
-// does. What the program writes to its standard error is shown if the test fails.
+// Start runs the program of the test binary with these arguments, as Command does. What the program
+// writes to its standard error is shown if the test fails.
 func Start(t testing.TB, args ...string) *Process {
 	t.Helper()
 	cmd := Command(args...)
@@ -79,8 +77,8 @@ func Start(t testing.TB, args ...string) *Process {
 // Count returns how often the process has written a line so far.
 func (p *Process) Count(line string) int { return p.output.count(line) }
 
-// Wait waits until the process has written a line so often, and ends the test if
-// the process ends before that.
+// Wait waits until the process has written a line so often, and ends the test if the process ends
+// before that.
 func (p *Process) Wait(line string, times int) {
 	p.t.Helper()
 	if written, ok := p.output.wait(line, times); !ok {
@@ -96,12 +94,11 @@ func (p *Process) Begin() {
 	}
 }
 
-// Stop lets the process end, and waits for it. The test fails if the process
-// does.
+// Stop lets the process end, and waits for it. The test fails if the process does.
 func (p *Process) Stop() { Stop(p) }
 
-// Stop lets the processes end, all at the same time, and waits for them. The test
-// fails if one of them does. With the race detector a process takes a second to end.
+// Stop lets the processes end, all at the same time, and waits for them. The test fails if one of
+// them does. With the race detector a process takes a second to end.
 func Stop(ps ...*Process) {
 	for _, p := range ps {
 		_ = p.stdin.Close()
@@ -112,8 +109,8 @@ func Stop(ps ...*Process) {
 	}
 }
 
-// Terminate asks the process to end (SIGTERM), and waits for it. The test fails
-// if the process does.
+// Terminate asks the process to end (SIGTERM), and waits for it. The test fails if the process
+// does.
 func (p *Process) Terminate() {
 	p.t.Helper()
 	if err := terminate(p.process.cmd.Process); err != nil {
@@ -130,8 +127,7 @@ func (p *Process) Signal(s os.Signal) {
 	}
 }
 
-// succeeds waits for the end of the process and fails the test if the process
-// has failed.
+// succeeds waits for the end of the process and fails the test if the process has failed.
 func (p *Process) succeeds() {
 	p.t.Helper()
 	<-p.process.ended
@@ -140,6 +136,6 @@ func (p *Process) succeeds() {
 	}
 }
 
-// Kill ends the process at once (SIGKILL), whatever it does. Count counts all that
-// it has written when Kill returns. Kill does nothing if the process has ended.
+// Kill ends the process at once (SIGKILL), whatever it does. Count counts all that it has written
+// when Kill returns. Kill does nothing if the process has ended.
 func (p *Process) Kill() { p.process.end(os.Kill) }

@@ -6,8 +6,7 @@ import (
 	"sync"
 )
 
-// lines counts the lines that are written to it. A line that is cut off is not
-// counted.
+// lines counts the lines that are written to it. A line that is cut off is not counted.
 type lines struct {
 	mu      sync.Mutex
 	more    *sync.Cond // there are more lines, or no more will come
@@ -52,8 +51,8 @@ func (l *lines) count(line string) int {
 	return l.counts[line]
 }
 
-// wait waits until a line has been written so often. If it returns false, the
-// line will not be: the first result has all that was written.
+// wait waits until a line has been written so often. If it returns false, the line will not be: the
+// first result has all that was written.
 func (l *lines) wait(line string, times int) (map[string]int, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,6 +1,5 @@
-// Package processtest starts processes for tests: the servers that a test needs,
-// and programs of the test binary. Each process that Serve or Start has started is
-// killed when its test ends.
+// Package processtest starts processes for tests: the servers that a test needs, and programs of
+// the test binary. Each process that Serve or Start has started is killed when its test ends.
 //
 //   - Serve starts a server at a free address and waits until it answers.
 //     Packages redistest, memcachedtest and postgrestest use it.
@@ -17,8 +16,7 @@ import (
 	"time"
 )
 
-// process is a process that is killed when its test ends, unless it has ended by
-// then.
+// process is a process that is killed when its test ends, unless it has ended by then.
 type process struct {
 	cmd   *exec.Cmd
 	ended chan struct{} // closed when the process has ended
@@ -53,9 +51,8 @@ func (p *process) hasEnded() bool {
 	}
 }
 
-// end sends a signal to the process and waits for its end. The process is killed
-// if the system cannot send the signal. It returns at once if the process has
-// ended.
+// end sends a signal to the process and waits for its end. The process is killed if the system
+// cannot send the signal. It returns at once if the process has ended.
 func (p *process) end(with os.Signal) {
 	if p.hasEnded() {
 		return
@@ -69,8 +66,8 @@ func (p *process) end(with os.Signal) {
 // interval is the time between two looks at a condition.
 const interval = 5 * time.Millisecond
 
-// WaitFor looks at a condition until it is true, and ends the test if it is not
-// true within half a minute.
+// WaitFor looks at a condition until it is true, and ends the test if it is not true within half a
+// minute.
 func WaitFor(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); !ok(); <-time.After(interval) {
@@ -80,9 +77,9 @@ func WaitFor(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-// FreeAddr returns an address of the loopback interface, as host:port, that
-// nobody listens at now, with a port below the bound (0: any port). Another
-// process may take the address before it is used: the caller then tries again.
+// FreeAddr returns an address of the loopback interface, as host:port, that nobody listens at now,
+// with a port below the bound (0: any port). Another process may take the address before it is
+// used: the caller then tries again.
 func FreeAddr(t testing.TB, below int) string {
 	t.Helper()
 	for range 100 {

@@ -23,13 +23,13 @@ type Program struct {
 	Below      int                  // the server's port is below it; 0: any port
 	Quit       os.Signal            // what Stop sends; nil: os.Kill, which is like a crash
 
-	// Ready asks the server whether it answers and is the process that Serve has
-	// started: another one may have taken the address.
+	// Ready asks the server whether it answers and is the process that Serve has started: another
+	// one may have taken the address.
 	Ready func(*Server) bool
 }
 
-// Server is a server that Serve has started. Addr, Port, PID and Exchange may be
-// used concurrently if nothing stops or restarts the server meanwhile.
+// Server is a server that Serve has started. Addr, Port, PID and Exchange may be used concurrently
+// if nothing stops or restarts the server meanwhile.
 type Server struct {
 	Addr string // host:port
 
@@ -42,8 +42,8 @@ type Server struct {
 // startWithin is how long a server may take until it answers.
 const startWithin = time.Minute
 
-// Serve starts a server at a free address of the loopback interface, waits until
-// it answers, and stops it when the test ends.
+// Serve starts a server at a free address of the loopback interface, waits until it answers, and
+// stops it when the test ends.
 func Serve(t testing.TB, p Program) *Server {
 	t.Helper()
 	s, err := serve(t, p)
@@ -116,8 +116,8 @@ func (s *Server) Port() string {
 // PID returns the process id. It changes with each restart.
 func (s *Server) PID() int { return s.process.cmd.Process.Pid }
 
-// Exchange connects to the server, sends a request, and returns what read makes
-// of the reply. It gives up after five seconds.
+// Exchange connects to the server, sends a request, and returns what read makes of the reply. It
+// gives up after five seconds.
 func (s *Server) Exchange(request string, read func(io.Reader) (string, error)) (string, error) {
 	c, err := (&net.Dialer{Timeout: time.Second}).DialContext(context.Background(), "tcp", s.Addr)
 	if err != nil {
@@ -131,16 +131,15 @@ func (s *Server) Exchange(request string, read func(io.Reader) (string, error)) 
 	return read(c)
 }
 
-// Stop ends the server and waits for its end. It does nothing if the server has
-// ended.
+// Stop ends the server and waits for its end. It does nothing if the server has ended.
 func (s *Server) Stop() {
 	if s.process != nil {
 		s.process.end(s.program.Quit)
 	}
 }
 
-// Restart stops the server and starts it again at the same address. If a client of another
-// server has got the port meanwhile, it waits until that has ended.
+// Restart stops the server and starts it again at the same address. If a client of another server
+// has got the port meanwhile, it waits until that has ended.
 func (s *Server) Restart() {
 	s.t.Helper()
 	s.Stop()

@@ -1,8 +1,8 @@
-// Package readers compares the value that a handler has read from a request with the one
-// that was counted, for requests that hide one value behind another.
+// Package readers compares the value that a handler has read from a request with the one that was
+// counted, for requests that hide one value behind another.
 //
-// The tests describe each framework as a [Framework]: the binders and the shortcuts by which
-// its handlers read a value. These readers ignore errors, as the most careless handler does.
+// The tests describe each framework as a [Framework]: the binders and the shortcuts by which its
+// handlers read a value. These readers ignore errors, as the most careless handler does.
 package readers
 
 import "io"
@@ -26,14 +26,13 @@ type Nested struct {
 	} `form:"user" query:"user" json:"user"`
 }
 
-// Mail is a form with a field in whose name letter case is not simple: an i has
-// other capitals in Turkish.
+// Mail is a form with a field in whose name letter case is not simple: an i has other capitals in
+// Turkish.
 type Mail struct {
 	Mail string `form:"mail" json:"mail" query:"mail"`
 }
 
-// Renamed is a form whose fields have other names in documents that the guard
-// cannot read.
+// Renamed is a form whose fields have other names in documents that the guard cannot read.
 type Renamed struct {
 	Login     string `xml:"login" yaml:"login" toml:"login" codec:"login"`
 	Attribute string `xml:"login,attr" yaml:"-" toml:"-" codec:"-"`

@@ -16,14 +16,14 @@ import (
 // Framework is a framework whose handlers read values. C is the type of its context.
 type Framework[C any] struct {
 	Name string
-	// ByField are the readers of each field of Attacks. Query are those of the query
-	// parameter id, and Cookies those of the cookie sid. Each reads the body once.
+	// ByField are the readers of each field of Attacks. Query are those of the query parameter id,
+	// and Cookies those of the cookie sid. Each reads the body once.
 	ByField        map[string]map[string]func(C) string
 	Query, Cookies map[string]func(C) string
 	// UnescapesCookies says that Cookies undo the escapes of a value.
 	UnescapesCookies bool
-	// Serve returns a function that serves a request behind the checker, with a handler
-	// that reads, for every method and path.
+	// Serve returns a function that serves a request behind the checker, with a handler that reads,
+	// for every method and path.
 	Serve func(s *Site, checker core.Checker, read func(C) string) func(raw []byte)
 }
 
@@ -54,8 +54,8 @@ func unescaped(read string) string {
 	return v
 }
 
-// Run tests that the value which a handler reads is the one that was counted, or that the
-// request is refused, for all attacks and for random requests.
+// Run tests that the value which a handler reads is the one that was counted, or that the request
+// is refused, for all attacks and for random requests.
 func (f Framework[C]) Run(t *testing.T) {
 	fields := map[string][]*Site{}
 	for field, readers := range f.ByField {
@@ -102,9 +102,8 @@ func (f Framework[C]) Run(t *testing.T) {
 	})
 }
 
-// try sends the request in each framing to a site, and reports whether it has reached the
-// handler each time. Frameworks go through maps in any order: a short request is sent several
-// times.
+// try sends the request in each framing to a site, and reports whether it has reached the handler
+// each time. Frameworks go through maps in any order: a short request is sent several times.
 func (a Attack) try(t *testing.T, s *Site) (reached bool) {
 	t.Helper()
 	reached = true

@@ -1,5 +1,5 @@
-// Package regularfile reads files that somebody has named in a configuration, in
-// bounded time and memory.
+// Package regularfile reads files that somebody has named in a configuration, in bounded time and
+// memory.
 package regularfile
 
 import (
@@ -9,10 +9,9 @@ import (
 	"syscall"
 )
 
-// Read returns the content of a file, at most one byte more than most, so that the
-// caller can tell that the file is too long. It follows symbolic links, and reads
-// regular files only: reading a named pipe would never end, and a device may do
-// anything. The error names the file.
+// Read returns the content of a file, at most one byte more than most, so that the caller can tell
+// that the file is too long. It follows symbolic links, and reads regular files only: reading a
+// named pipe would never end, and a device may do anything. The error names the file.
 func Read(path string, most int64) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err == nil && !info.Mode().IsRegular() {

@@ -1,5 +1,5 @@
-// Package usernames has the checks of usernames that the login guard and the tests of
-// keyfuncs share.
+// Package usernames has the checks of usernames that the login guard and the tests of keyfuncs
+// share.
 package usernames
 
 import (
@@ -21,9 +21,9 @@ var (
 	errBadName  = &core.BadRequestError{Detail: "a name must be UTF-8 text, without control characters, invisible characters and special spaces"}
 )
 
-// Plain is a function for keyfuncs.Normalize. It denies values that are the name of
-// another account after a handler or a database has removed characters from them. It
-// first removes white space at both ends. The error is a [core.BadRequestError] if
+// Plain is a function for keyfuncs.Normalize. It denies values that are the name of another account
+// after a handler or a database has removed characters from them. It first removes white space at
+// both ends. The error is a [core.BadRequestError] if
 //   - the value is longer than [MaxLength] bytes, or not valid UTF-8;
 //   - the value contains a control character (Unicode's category Cc) or a format
 //     character such as a zero-width joiner (Cf);
@@ -31,8 +31,8 @@ var (
 //     (Default_Ignorable_Code_Point, or the blank of Braille);
 //   - the value contains a separator other than the plain space (Zs, Zl, Zp).
 //
-// Plain does not cut long values. If it did, long values with the same beginning
-// would share a counter, and one client could use up the quota of another.
+// Plain does not cut long values. If it did, long values with the same beginning would share a
+// counter, and one client could use up the quota of another.
 func Plain(s string) (string, error) {
 	if len(s) > MaxLength {
 		return s, errLongName
@@ -52,11 +52,10 @@ func isHidden(r rune) bool {
 	return r == brailleBlank || unicode.In(r, unicode.Cc, unicode.Cf, unicode.Z, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
-// Fold is a function for keyfuncs.Normalize. It returns the same text for all values that
-// differ in letter case only, by Unicode's simple case folding. The Turkish letters
-// U+0130 and U+0131 become I, because strings.ToLower maps U+0130 to i, and
-// strings.ToUpper maps U+0131 to I. Fold returns an error if the value is not valid
-// UTF-8.
+// Fold is a function for keyfuncs.Normalize. It returns the same text for all values that differ in
+// letter case only, by Unicode's simple case folding. The Turkish letters U+0130 and U+0131 become
+// I, because strings.ToLower maps U+0130 to i, and strings.ToUpper maps U+0131 to I. Fold returns
+// an error if the value is not valid UTF-8.
 func Fold(s string) (string, error) {
 	if !utf8.ValidString(s) {
 		return s, errNotUTF8

@@ -16,13 +16,12 @@ import (
 
 // Config configures [New].
 type Config struct {
-	// Metrics provides the meter. nil: otel.GetMeterProvider(), as it is when New is
-	// called.
+	// Metrics provides the meter. nil: otel.GetMeterProvider(), as it is when New is called.
 	Metrics metric.MeterProvider
 }
 
-// Observer is a [core.Observer]. [New] makes it. One serves any number of limiters. Its
-// methods may be called concurrently.
+// Observer is a [core.Observer]. [New] makes it. One serves any number of limiters. Its methods may
+// be called concurrently.
 type Observer struct {
 	counts       *observe.Counts
 	took         histograms
@@ -33,8 +32,8 @@ var _ core.Observer = (*Observer)(nil)
 
 const scope = "github.com/floodgate-go/floodgate/observe/otel"
 
-// New returns an observer whose metrics are registered. The error is the meter's. Call
-// Close when its limiters are no longer needed.
+// New returns an observer whose metrics are registered. The error is the meter's. Call Close when
+// its limiters are no longer needed.
 func New(c Config) (*Observer, error) {
 	if c.Metrics == nil {
 		c.Metrics = otel.GetMeterProvider()
@@ -64,8 +63,8 @@ func New(c Config) (*Observer, error) {
 	return o, nil
 }
 
-// Close ends the export of the counters. The two histograms and the events of spans go on.
-// The error is the meter's.
+// Close ends the export of the counters. The two histograms and the events of spans go on. The
+// error is the meter's.
 func (o *Observer) Close() error { return o.registration.Unregister() }
 
 // Observe implements [core.Observer].

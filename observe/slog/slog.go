@@ -1,11 +1,10 @@
-// Package slogobserve logs what a limiter denies, and what fails, with log/slog: a few
-// lines a second, however many requests are denied.
+// Package slogobserve logs what a limiter denies, and what fails, with log/slog: a few lines a
+// second, however many requests are denied.
 //
 //	observer, err := slogobserve.New(slogobserve.Config{})
 //	limiter, err := core.New(core.Config{Rules: rules, Observer: observer})
 //
-// An audit log, which must have a line for each denial, is a hook:
-// core.Hooks.OnDisallowed.
+// An audit log, which must have a line for each denial, is a hook: core.Hooks.OnDisallowed.
 package slogobserve
 
 import (
@@ -22,12 +21,11 @@ import (
 type Config struct {
 	// Log gets the lines. nil: slog.Default(), as it is when a line is written.
 	Log *slog.Logger
-	// Every is the shortest time between two lines on one limit and result, from 1 ms to
-	// 24 hours. 0 means a second. In that time, there are at most 2 lines for each limit and
-	// 4 more.
+	// Every is the shortest time between two lines on one limit and result, from 1 ms to 24 hours.
+	// 0 means a second. In that time, there are at most 2 lines for each limit and 4 more.
 	Every time.Duration
-	// Keys adds the key of the request to its line. A key may hold what a client sent,
-	// such as a username.
+	// Keys adds the key of the request to its line. A key may hold what a client sent, such as a
+	// username.
 	Keys bool
 }
 
@@ -36,9 +34,9 @@ type Config struct {
 //	level=WARN msg="floodgate: denied" limiter=api rule=ip limit=ip retry_after=12s left_out=318
 //
 // The results are denied, dry run (over a limit, and core.Config.DryRun has allowed it), bad
-// request and failed. Lines of the last two have no rule. A denied request without a rule is one that a
-// checker around the limiter has denied. left_out is the number of requests of that limit and
-// result since the line before. A request whose client has gone (core.ReasonCanceled) has no
+// request and failed. Lines of the last two have no rule. A denied request without a rule is one
+// that a checker around the limiter has denied. left_out is the number of requests of that limit
+// and result since the line before. A request whose client has gone (core.ReasonCanceled) has no
 // line. The error wraps [core.ErrConfig] and names the field.
 func New(c Config) (core.Observer, error) {
 	if c.Every == 0 {

@@ -1,7 +1,6 @@
-// Package denycache remembers denials in the process: a key that a shared store
-// has denied is denied again without asking the store, for a second at most. A
-// flood from a client over its limit then costs the store about one command a
-// second, however many requests the flood has.
+// Package denycache remembers denials in the process: a key that a shared store has denied is
+// denied again without asking the store, for a second at most. A flood from a client over its limit
+// then costs the store about one command a second, however many requests the flood has.
 //
 // redisstore and memcachedstore contain it, switched on. For another store:
 //
@@ -12,8 +11,8 @@
 // It remembers denials of cost 1 with the limits' own quotas, for at most 65,536 keys of each
 // limiter, in about 200 bytes a key. All other requests ask the store.
 //
-// While a key is denied nothing is charged to it, so RetryAfter and ResetAfter only grow shorter.
-// A request asks the store again when the wait is over, or after this process has charged, refunded,
+// While a key is denied nothing is charged to it, so RetryAfter and ResetAfter only grow shorter. A
+// request asks the store again when the wait is over, or after this process has charged, refunded,
 // granted, blocked or reset the key. Changes by another process take effect after at most a second
 // (Config.Longest). Remaining is that of the remembered denial: it may have grown since. If one of
 // several keys is denied from the cache, core.Item.Unknown is set for the others, and the decision
@@ -42,26 +41,25 @@ const DefaultLongest = time.Second
 
 // Config configures [New]. The zero value works.
 type Config struct {
-	// Longest is the longest time for which a denial is remembered: 1 ms or
-	// more; 0 means DefaultLongest. A longer time costs the store fewer commands,
-	// and delays the effect of a reset by another process.
+	// Longest is the longest time for which a denial is remembered: 1 ms or more; 0 means
+	// DefaultLongest. A longer time costs the store fewer commands, and delays the effect of a
+	// reset by another process.
 	Longest time.Duration
-	// Clock returns the time; nil: the process's monotonic clock. It must run
-	// as fast as the store's clock, but need not show the same time.
+	// Clock returns the time; nil: the process's monotonic clock. It must run as fast as the
+	// store's clock, but need not show the same time.
 	Clock func() time.Time
 }
 
-// Store is a [core.Store] that remembers the denials of another. It is made by
-// [New]. Its methods, and those of the Counters that Open returns, may be called
-// concurrently.
+// Store is a [core.Store] that remembers the denials of another. It is made by [New]. Its methods,
+// and those of the Counters that Open returns, may be called concurrently.
 type Store struct {
 	store   core.Store
 	longest time.Duration
 	now     func() int64
 }
 
-// New returns a store that asks store and remembers its denials. The error
-// wraps [core.ErrConfig] and names the field.
+// New returns a store that asks store and remembers its denials. The error wraps [core.ErrConfig]
+// and names the field.
 func New(store core.Store, c Config) (*Store, error) {
 	if c.Longest == 0 {
 		c.Longest = DefaultLongest
@@ -98,9 +96,9 @@ type counters struct {
 
 	mu     sync.Mutex
 	denied map[key]*denial
-	// A key's generation is raised whenever its denial is forgotten. A denial is remembered
-	// only if the generation has not changed since the store was asked: otherwise it may be
-	// out of date. Some keys share a generation.
+	// A key's generation is raised whenever its denial is forgotten. A denial is remembered only if
+	// the generation has not changed since the store was asked: otherwise it may be out of date.
+	// Some keys share a generation.
 	generations [1024]uint64
 }
 
@@ -138,8 +136,7 @@ type located struct {
 	locator
 }
 
-// Reopen implements [core.Counters]. It forgets all denials, because the limits
-// may have changed.
+// Reopen implements [core.Counters]. It forgets all denials, because the limits may have changed.
 func (c *counters) Reopen(rules []core.StoreRule) (core.Counters, error) {
 	inner, err := c.inner.Reopen(rules)
 	if err != nil {
@@ -167,8 +164,8 @@ func (c *counters) Do(ctx context.Context, b *core.Batch) error {
 	case b.Allowed: // a denial has ended, or its wait has changed
 		c.forget(b)
 	case !b.Degraded && (len(b.Items) == 1 || c.store.Guarantees().OneStep):
-		// now was read before the store decided: a wait that begins at now ends
-		// no later than the store's wait.
+		// now was read before the store decided: a wait that begins at now ends no later than the
+		// store's wait.
 		c.remember(b.Items, now, generation)
 	}
 	return nil
@@ -183,8 +180,8 @@ func (c *counters) generation(k key) *uint64 { return &c.generations[k.hash[0]%1
 // cacheable reports whether a denial of the item may be remembered.
 func cacheable(it *core.Item) bool { return it.Cost == 1 && it.Quotas == nil }
 
-// cached fills in the items if one of them is known to be denied. Otherwise it
-// returns the generation of the items for remember.
+// cached fills in the items if one of them is known to be denied. Otherwise it returns the
+// generation of the items for remember.
 func (c *counters) cached(items []core.Item, now int64) (known bool, generation uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -204,8 +201,8 @@ func (c *counters) cached(items []core.Item, now int64) (known bool, generation 
 	return known, generation
 }
 
-// cachedKey fills in the results of a key that is known to be denied. If it was denied
-// a while ago, cachedKey returns false to one caller, who asks the store again.
+// cachedKey fills in the results of a key that is known to be denied. If it was denied a while ago,
+// cachedKey returns false to one caller, who asks the store again.
 func (c *counters) cachedKey(k key, results []core.Result, now int64) bool {
 	d := c.denied[k]
 	switch {
@@ -225,8 +222,8 @@ func (c *counters) cachedKey(k key, results []core.Result, now int64) bool {
 	return true
 }
 
-// later returns a result as it is after a time in which nothing was charged.
-// Remaining is left as it was: it may have grown.
+// later returns a result as it is after a time in which nothing was charged. Remaining is left as
+// it was: it may have grown.
 func later(r core.Result, passed time.Duration) core.Result {
 	if r.RetryAfter != core.Never {
 		r.RetryAfter = max(0, r.RetryAfter-passed)
@@ -239,8 +236,7 @@ func later(r core.Result, passed time.Duration) core.Result {
 	return r
 }
 
-// remember notes which of the items the store has denied, unless their generation has
-// changed.
+// remember notes which of the items the store has denied, unless their generation has changed.
 func (c *counters) remember(items []core.Item, now int64, generation uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -267,8 +263,8 @@ func (c *counters) remember(items []core.Item, now int64, generation uint64) {
 	}
 }
 
-// forget forgets the denials of the batch's keys, or of all keys, and keeps takes that
-// are under way from adding theirs.
+// forget forgets the denials of the batch's keys, or of all keys, and keeps takes that are under
+// way from adding theirs.
 func (c *counters) forget(b *core.Batch) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -144,9 +144,9 @@ answer:
 
 var errWithdrawn = fmt.Errorf("%w before the command was sent", context.DeadlineExceeded)
 
-// markSent is called when the call is written to a connection. It returns false if the
-// call must not be sent any more. A client that follows a redirect (MOVED, ASK)
-// writes the call more than once.
+// markSent is called when the call is written to a connection. It returns false if the call must
+// not be sent any more. A client that follows a redirect (MOVED, ASK) writes the call more than
+// once.
 func (c *call) markSent() bool {
 	return !c.gone() && (c.state.CompareAndSwap(unsent, sent) || c.state.Load() == sent)
 }
@@ -154,8 +154,7 @@ func (c *call) markSent() bool {
 // markUnsent is called after a reply which proves that the call has not run.
 func (c *call) markUnsent() { c.state.CompareAndSwap(sent, unsent) }
 
-// withdraw keeps the call from being sent. It returns false if the call may have been
-// sent already.
+// withdraw keeps the call from being sent. It returns false if the call may have been sent already.
 func (c *call) withdraw() bool {
 	return c.state.CompareAndSwap(unsent, withdrawn) || c.state.Load() == withdrawn
 }
@@ -170,13 +169,12 @@ func (c *call) gone() bool {
 }
 
 const (
-	// The most calls in an exchange, and the most microseconds that the server
-	// probably needs for an exchange of two or more: no other client of the server
-	// waits for longer.
+	// The most calls in an exchange, and the most microseconds that the server probably needs for
+	// an exchange of two or more: no other client of the server waits for longer.
 	mostCalls, mostWeight = 64, 400
-	// mostAlone is the highest number of exchanges under way that have one call
-	// each. Those that wait in the client for a connection count too, so that it is
-	// far above any pool. It bounds how many pile up if a server does not answer.
+	// mostAlone is the highest number of exchanges under way that have one call each. Those that
+	// wait in the client for a connection count too, so that it is far above any pool. It bounds
+	// how many pile up if a server does not answer.
 	mostAlone = 8192
 	// mostStuck bounds in the same way the exchanges without an answer.
 	mostStuck = 1024

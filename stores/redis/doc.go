@@ -4,10 +4,10 @@
 //	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379", DialerRetries: 1, ContextTimeoutEnabled: true})
 //	limiter, err := core.New(core.Config{Name: "api", Rules: rules, Store: redisstore.New(client)})
 //
-// The server is Valkey, or Redis 7 or later; it may be a cluster. Redis 5 and 6 work too, but errors of
-// commands in the script have [Error].Unknown set. docs/share/redis.md names the commands that the user
-// needs. The server's clock decides (see [Clock]). If the process's clock differs from it by more
-// than a window, decisions on calendar limits fail.
+// The server is Valkey, or Redis 7 or later; it may be a cluster. Redis 5 and 6 work too, but
+// errors of commands in the script have [Error].Unknown set. docs/share/redis.md names the commands
+// that the user needs. The server's clock decides (see [Clock]). If the process's clock differs
+// from it by more than a window, decisions on calendar limits fail.
 //
 // # Retries
 //
@@ -18,9 +18,8 @@
 //
 // # Deadlines
 //
-// An operation ends within its [Timeout], whatever the client's timeouts and pool do, unless a hook of
-// the client blocks. If a client
-// hangs up, the charge of its request stays.
+// An operation ends within its [Timeout], whatever the client's timeouts and pool do, unless a hook
+// of the client blocks. If a client hangs up, the charge of its request stays.
 //
 // # Batches
 //
@@ -34,8 +33,8 @@
 // In a cluster, the keys of a decision that are in one hash slot are decided in one step. Keys of
 // different slots are taken in order, with one command each, and refunded if a later one denies or
 // fails. Until then other requests may be denied wrongly; none is allowed wrongly. With a
-// redis.Ring, or with [ShardedByKey], each key is taken by itself. If a node fails, hits that it had
-// not replicated are lost.
+// redis.Ring, or with [ShardedByKey], each key is taken by itself. If a node fails, hits that it
+// had not replicated are lost.
 //
 // # What is stored
 //

@@ -20,9 +20,8 @@ import (
 	"github.com/floodgate-go/floodgate/stores/redis/internal/joining"
 )
 
-// Store is a [core.Store] that counts in Redis. It is made by [New]. Its
-// methods, and those of the Counters that Open returns, may be called
-// concurrently.
+// Store is a [core.Store] that counts in Redis. It is made by [New]. Its methods, and those of the
+// Counters that Open returns, may be called concurrently.
 type Store struct {
 	client   redis.UniversalClient
 	usable   bool // the client is of a kind that the store knows, and not nil
@@ -58,15 +57,15 @@ const (
 // github.com/floodgate-go/floodgate/stores/resilient around the store.
 //
 // Set ContextTimeoutEnabled: a decision that shares its command with no other then runs on its
-// caller's goroutine. This is faster, but a hook of the client that blocks delays it. Such a decision,
-// and one with keys of several slots, do not end earlier if their context is canceled. Set
-// DialerRetries to 1, as [NewClient] does: if nothing listens at the address, go-redis dials five
-// times by default, which takes longer than the Timeout.
+// caller's goroutine. This is faster, but a hook of the client that blocks delays it. Such a
+// decision, and one with keys of several slots, do not end earlier if their context is canceled.
+// Set DialerRetries to 1, as [NewClient] does: if nothing listens at the address, go-redis dials
+// five times by default, which takes longer than the Timeout.
 //
-// Open, which core.New calls, returns the errors of New's arguments, so that New can be
-// used in a composite literal. It also returns an error if another Store of this process counts
-// for a limiter of the same name at the same address, or with the same client of a cluster, a ring or
-// Sentinels: see [AnotherInstance].
+// Open, which core.New calls, returns the errors of New's arguments, so that New can be used in a
+// composite literal. It also returns an error if another Store of this process counts for a limiter
+// of the same name at the same address, or with the same client of a cluster, a ring or Sentinels:
+// see [AnotherInstance].
 func New(client redis.UniversalClient, opts ...Option) *Store {
 	s := &Store{
 		client:  client,
@@ -171,15 +170,15 @@ type options struct {
 	log          *slog.Logger
 }
 
-// Timeout sets how long an operation may take: 1 ms or more. This includes
-// waiting for a connection and repeating a command that did not run. It holds
-// whatever the client's own timeouts and retries are. Set it to four round trips to
-// the server or more: a new connection and the script must be ready in time.
+// Timeout sets how long an operation may take: 1 ms or more. This includes waiting for a connection
+// and repeating a command that did not run. It holds whatever the client's own timeouts and retries
+// are. Set it to four round trips to the server or more: a new connection and the script must be
+// ready in time.
 func Timeout(d time.Duration) Option { return func(o *options) { o.timeout = d } }
 
-// Clock makes the application's clock decide, instead of that of the Redis server. It is for servers
-// whose clock cannot be trusted, and for tests. The clocks of all processes that share the counters
-// must then differ by less than the shortest window, or limits do not hold:
+// Clock makes the application's clock decide, instead of that of the Redis server. It is for
+// servers whose clock cannot be trusted, and for tests. The clocks of all processes that share the
+// counters must then differ by less than the shortest window, or limits do not hold:
 // docs/concepts/algorithms.md says what is guaranteed. States are kept a minute longer than needed,
 // because a clock may be late.
 func Clock(now func() time.Time) Option {
@@ -202,10 +201,10 @@ func Log(log *slog.Logger) Option { return func(o *options) { o.log = log } }
 // into another program's counters.
 func AnotherInstance() Option { return func(o *options) { o.apart = true } }
 
-// ShardedByKey makes the store send each key in a command of its own, as it does for a [redis.Ring].
-// It is for a proxy before several servers that sends a command to the server of its first key, such
-// as Envoy. For the slots of package inflight, the proxy must choose by the part of a key in braces
-// only (Envoy: enable_hashtagging).
+// ShardedByKey makes the store send each key in a command of its own, as it does for a
+// [redis.Ring]. It is for a proxy before several servers that sends a command to the server of its
+// first key, such as Envoy. For the slots of package inflight, the proxy must choose by the part of
+// a key in braces only (Envoy: enable_hashtagging).
 func ShardedByKey() Option { return func(o *options) { o.shardedByKey = true } }
 
 // ready returns the errors of New's arguments, or that the store has been closed.
@@ -220,11 +219,10 @@ func (s *Store) ready() error {
 	return errors.Join(client, timeout, s.gate.Err())
 }
 
-// Close releases the names of the limiters that the store counts for, so that
-// another Store of this process can count for them. Every later call returns an
-// error that wraps [core.ErrClosed]; operations under way end normally. Close
-// does not close the client, which is the application's. Closing again does
-// nothing. Close never fails.
+// Close releases the names of the limiters that the store counts for, so that another Store of this
+// process can count for them. Every later call returns an error that wraps [core.ErrClosed];
+// operations under way end normally. Close does not close the client, which is the application's.
+// Closing again does nothing. Close never fails.
 //
 // A program that keeps its limiters for as long as it runs need not call Close. A Store that has
 // become garbage releases its names eventually.

@@ -14,15 +14,13 @@ import (
 // Locator is a core.Counters that reports which server has a key, as memcachedstore's does. Each
 // server then has a circuit of its own.
 type Locator interface {
-	// ServerOf returns the name of the server that has the counters of a key of
-	// the rule with this index, such as "10.0.0.1:11211"; "" if it is not known.
-	// It must not wait for anything.
+	// ServerOf returns the name of the server that has the counters of a key of the rule with this
+	// index, such as "10.0.0.1:11211"; "" if it is not known. It must not wait for anything.
 	ServerOf(rule int, key []byte) string
 }
 
-// circuit is the circuit breaker of one server. It is closed while the server answers.
-// While it is open, no operation asks the server, except for one at a time that tries
-// whether it answers again.
+// circuit is the circuit breaker of one server. It is closed while the server answers. While it is
+// open, no operation asks the server, except for one at a time that tries whether it answers again.
 type circuit struct {
 	config *Config
 	server string // "" means the store as a whole
@@ -36,8 +34,7 @@ type circuit struct {
 	logged   time.Time // when a failure was last logged
 }
 
-// logAgain is the shortest time between two logged failures that each follow a
-// success.
+// logAgain is the shortest time between two logged failures that each follow a success.
 const logAgain = time.Minute
 
 // ticket is the permission of one operation to ask a server. Its holder must call end.
@@ -69,8 +66,8 @@ func (k *circuit) allow() (ticket, bool) {
 	return ticket{k, k.failures, k.open}, true
 }
 
-// end notes the outcome, with the error if it is failed. It returns what the caller must
-// report, after the lock is released.
+// end notes the outcome, with the error if it is failed. It returns what the caller must report,
+// after the lock is released.
 func (t ticket) end(o outcome, err error) (n report) {
 	k := t.circuit
 	k.mu.Lock()
@@ -144,8 +141,8 @@ func (s *Store) circuit(server string) *circuit {
 	return k.(*circuit)
 }
 
-// tickets appends to tickets one for each server that has a key of the batch; it returns
-// false if one of the servers must not be asked.
+// tickets appends to tickets one for each server that has a key of the batch; it returns false if
+// one of the servers must not be asked.
 func (c *counters) tickets(tickets []ticket, b *core.Batch) ([]ticket, bool) {
 	if c.locator == nil || len(b.Items) == 0 {
 		t, ok := c.whole.allow()
@@ -168,8 +165,8 @@ func (c *counters) tickets(tickets []ticket, b *core.Batch) ([]ticket, bool) {
 	return tickets, true
 }
 
-// settle ends the tickets of an operation, and publishes their reports. A failure of keys on several
-// servers counts against the server that the error names, else against all.
+// settle ends the tickets of an operation, and publishes their reports. A failure of keys on
+// several servers counts against the server that the error names, else against all.
 func (c *counters) settle(tickets []ticket, o outcome, err error) {
 	named := -1
 	if err != nil {

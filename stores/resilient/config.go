@@ -46,22 +46,20 @@ const MaxInstances = 1 << 20
 type Config struct {
 	// OnFailure is how requests are decided while the store does not answer.
 	OnFailure Mode
-	// Instances is how many processes share the limits, for Local: each has its share
-	// of every quota and burst, divided by Instances, rounded down, at least 1. With
-	// automatic scaling, set the largest number that may run. 1 to MaxInstances; 0
-	// means 1: each instance then allows the whole quota.
+	// Instances is how many processes share the limits, for Local: each has its share of every
+	// quota and burst, divided by Instances, rounded down, at least 1. With automatic scaling, set
+	// the largest number that may run. 1 to MaxInstances; 0 means 1: each instance then allows the
+	// whole quota.
 	Instances int
-	// MaxKeys is the most keys that Local counts at a time; 0 means
-	// core.DefaultMaxKeys.
+	// MaxKeys is the most keys that Local counts at a time; 0 means core.DefaultMaxKeys.
 	MaxKeys int
 	// Timeout is how long an operation may take: its context then ends, and it counts as a failure.
 	// 1 ms or more. 0 means the store's own deadline if it keeps one
 	// (core.Guarantees.KeepsDeadline), as redisstore and memcachedstore do, else DefaultTimeout.
-	// The shorter of two deadlines applies. ResetAll ends with
-	// its own context only.
+	// The shorter of two deadlines applies. ResetAll ends with its own context only.
 	Timeout time.Duration
-	// Failures is the number of failures in a row that opens the circuit: 1 or
-	// more; 0 means DefaultFailures.
+	// Failures is the number of failures in a row that opens the circuit: 1 or more; 0 means
+	// DefaultFailures.
 	Failures int
 	// Retry is how long the circuit stays open before a request tries the store again: 1 ms or
 	// more; 0 means DefaultRetry. A random part of up to a quarter is added, so that instances do
@@ -71,9 +69,9 @@ type Config struct {
 	// It runs in the request that noticed it, without a lock. If OnChange takes as long as Retry,
 	// changes may be reported in the wrong order.
 	OnChange func(Change)
-	// Log gets a line with the cause at the first failure, and a line when a circuit
-	// that has opened closes again; nil: slog.Default(). A failure after a success that
-	// opens no circuit is logged once a minute at most.
+	// Log gets a line with the cause at the first failure, and a line when a circuit that has
+	// opened closes again; nil: slog.Default(). A failure after a success that opens no circuit is
+	// logged once a minute at most.
 	Log *slog.Logger
 	// Clock returns the time for the counters of this process; nil: the real time.
 	Clock func() time.Time
@@ -81,8 +79,7 @@ type Config struct {
 
 // Change reports that a circuit has opened or closed.
 type Change struct {
-	// Server is the server concerned, "" if the store does not report its
-	// servers: see [Locator].
+	// Server is the server concerned, "" if the store does not report its servers: see [Locator].
 	Server string
 	// Up reports whether the store answers again.
 	Up bool
@@ -120,8 +117,8 @@ func (c Config) check(store core.Store) error {
 	return errors.Join(errs...)
 }
 
-// filled returns a valid configuration with defaults in place of zero values. A Timeout
-// of 0 stays if the store keeps a deadline by itself.
+// filled returns a valid configuration with defaults in place of zero values. A Timeout of 0 stays
+// if the store keeps a deadline by itself.
 func (c Config) filled(keepsDeadline bool) Config {
 	c.Instances = max(c.Instances, 1)
 	if c.Timeout == 0 && !keepsDeadline {

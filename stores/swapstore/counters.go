@@ -38,8 +38,8 @@ func newCounters(s *Store, limiter string, rules []core.StoreRule) *counters {
 	return c
 }
 
-// Reopen implements [core.Counters]. A stored value names the limits that it
-// counts for, so that unchanged limits find their states again.
+// Reopen implements [core.Counters]. A stored value names the limits that it counts for, so that
+// unchanged limits find their states again.
 func (c *counters) Reopen(rules []core.StoreRule) (core.Counters, error) {
 	return newCounters(c.Store, c.limiter, rules), nil
 }
@@ -87,8 +87,8 @@ func namesOf(items []item) []string {
 	return names
 }
 
-// load loads the values of the items. Before another attempt it waits for a random
-// time, so that writers that have collided once do not collide again.
+// load loads the values of the items. Before another attempt it waits for a random time, so that
+// writers that have collided once do not collide again.
 func (c *counters) load(ctx context.Context, attempt int, items []item) error {
 	if attempt > 0 {
 		timer := time.NewTimer(rand.N(time.Duration(1<<min(attempt, 7)) * 100 * time.Microsecond))
@@ -122,8 +122,8 @@ func (c *counters) load(ctx context.Context, attempt int, items []item) error {
 	return nil
 }
 
-// store replaces the loaded value by one with the item's states. It returns false if
-// another writer has replaced it.
+// store replaces the loaded value by one with the item's states. It returns false if another writer
+// has replaced it.
 func (c *counters) store(ctx context.Context, it *item, now int64) (bool, error) {
 	value, expiry := it.encode(it.rule.limits, now)
 	return c.swapper.Swap(ctx, it.name, it.loaded, value, meter.Duration(max(expiry-now, 1)))
@@ -133,8 +133,7 @@ func (c *counters) contended() error {
 	return notcharged.Error(fmt.Errorf("limiter %q: %d attempts: %w", c.limiter, c.attempts, core.ErrContended))
 }
 
-// replaceable returns an error if the item has the value of a later version of this
-// module.
+// replaceable returns an error if the item has the value of a later version of this module.
 func (c *counters) replaceable(it *item) error {
 	if it.is == newer {
 		return fmt.Errorf("limiter %q: %s: the stored value has the format of a later version, which this one does not replace", c.limiter, it.name)
@@ -142,9 +141,8 @@ func (c *counters) replaceable(it *item) error {
 	return nil
 }
 
-// take takes, peeks or charges. It decides on all items, and then charges and swaps one
-// after another. If another writer has changed one, it decides again on those that are
-// left.
+// take takes, peeks or charges. It decides on all items, and then charges and swaps one after
+// another. If another writer has changed one, it decides again on those that are left.
 func (c *counters) take(ctx context.Context, b *core.Batch, items []item) error {
 	done := 0 // so many items have been charged
 	for attempt := range c.attempts {
@@ -175,8 +173,8 @@ func (c *counters) take(ctx context.Context, b *core.Batch, items []item) error 
 	return c.undo(ctx, items[:done], c.contended())
 }
 
-// charge charges and swaps one item after another, until another writer has changed one.
-// It returns how many items it has done.
+// charge charges and swaps one item after another, until another writer has changed one. It returns
+// how many items it has done.
 func (c *counters) charge(ctx context.Context, items []item, now int64) (int, error) {
 	for i := range items {
 		it := &items[i]
@@ -245,8 +243,8 @@ func (it *item) charge(now int64) {
 	}
 }
 
-// deny ends a take that is denied, or a peek: it stores what a decision changes
-// although nothing is charged, and refunds the items that have been charged.
+// deny ends a take that is denied, or a peek: it stores what a decision changes although nothing is
+// charged, and refunds the items that have been charged.
 func (c *counters) deny(ctx context.Context, items []item, done int, now int64) error {
 	charged, left := items[:done], items[done:]
 	for i := range left {
@@ -268,8 +266,8 @@ func (c *counters) deny(ctx context.Context, items []item, done int, now int64) 
 	return nil
 }
 
-// undo gives back all that a take has charged, and returns cause. If that fails, the
-// error does not wrap core.ErrNotCharged.
+// undo gives back all that a take has charged, and returns cause. If that fails, the error does not
+// wrap core.ErrNotCharged.
 func (c *counters) undo(ctx context.Context, charged []item, cause error) error {
 	if err := c.each(context.WithoutCancel(ctx), core.OpRefund, charged, c.refund); err != nil {
 		return errors.Join(notcharged.Unmark(cause), notcharged.Unmark(err))
@@ -277,13 +275,12 @@ func (c *counters) undo(ctx context.Context, charged []item, cause error) error 
 	return cause
 }
 
-// change changes the states of an item as loaded, and returns whether they must be
-// stored.
+// change changes the states of an item as loaded, and returns whether they must be stored.
 type change func(it *item, now int64) (bool, error)
 
-// each changes one item after another. If one fails, the others are changed all the
-// same. Only a grant that has granted nothing yet stops: the caller may then try again.
-// The error wraps core.ErrNotCharged only if nothing has been changed.
+// each changes one item after another. If one fails, the others are changed all the same. Only a
+// grant that has granted nothing yet stops: the caller may then try again. The error wraps
+// core.ErrNotCharged only if nothing has been changed.
 func (c *counters) each(ctx context.Context, op core.Op, items []item, change change) error {
 	var errs []error
 	for i := range items {
@@ -296,8 +293,8 @@ func (c *counters) each(ctx context.Context, op core.Op, items []item, change ch
 	return errors.Join(errs...)
 }
 
-// update loads, changes and swaps one item. It tries again if another writer
-// has replaced the value in between.
+// update loads, changes and swaps one item. It tries again if another writer has replaced the value
+// in between.
 func (c *counters) update(ctx context.Context, one []item, change change) error {
 	for attempt := range c.attempts {
 		if err := c.load(ctx, attempt, one); err != nil {

@@ -10,31 +10,29 @@ import (
 	"github.com/floodgate-go/floodgate/internal/meter"
 )
 
-// A stored value holds the states of the limits of one key of one rule, for
-// stores that keep bytes. Programs that share a store may have different limits
-// under one name: each writes its own states and keeps the states of others
-// unchanged until they expire.
+// A stored value holds the states of the limits of one key of one rule, for stores that keep bytes.
+// Programs that share a store may have different limits under one name: each writes its own states
+// and keeps the states of others unchanged until they expire.
 //
 //	value  = version record*
 //	record = length expiry kind body
 //
-// The version is one byte. The others are variable-length integers
-// (encoding/binary). The length counts the bytes that follow in the record. The
-// expiry is the time from which the record means the same as none, in signed
-// microseconds since the Unix epoch. The kind is algorithm × 2, + 1 if windows
-// are aligned. The body of a limit is its window, its precision and its state;
-// of a limit with a Zone, a hash of the zone's name in place of the precision.
+// The version is one byte. The others are variable-length integers (encoding/binary). The length
+// counts the bytes that follow in the record. The expiry is the time from which the record means
+// the same as none, in signed microseconds since the Unix epoch. The kind is algorithm × 2, + 1 if
+// windows are aligned. The body of a limit is its window, its precision and its state; of a limit
+// with a Zone, a hash of the zone's name in place of the precision.
 //
-// A later format that keeps the version must keep records of this shape:
-// records of unknown kinds are kept like those of unknown limits.
+// A later format that keeps the version must keep records of this shape: records of unknown kinds
+// are kept like those of unknown limits.
 const stateVersion = 2
 
-// newestVersion is the last version byte that a later format may have. A value
-// with one of them is never replaced: it has the counters of a newer program.
+// newestVersion is the last version byte that a later format may have. A value with one of them is
+// never replaced: it has the counters of a newer program.
 const newestVersion = 15
 
-// kindDenial is the kind of a record that denies the key until it expires. Its body is the length of
-// that time in microseconds. OpBlock writes it, and core.Config.DenyUnreadable replaces an
+// kindDenial is the kind of a record that denies the key until it expires. Its body is the length
+// of that time in microseconds. OpBlock writes it, and core.Config.DenyUnreadable replaces an
 // unreadable value by it. Of several, the one that ends last is kept.
 const kindDenial = 126
 
@@ -45,8 +43,8 @@ const (
 	maxForeign = 32
 )
 
-// foreignSlack is how many microseconds a foreign record is kept after it has expired, because
-// the clock of the program that wrote it may be late.
+// foreignSlack is how many microseconds a foreign record is kept after it has expired, because the
+// clock of the program that wrote it may be late.
 const foreignSlack = int64(time.Minute / time.Microsecond)
 
 // limit is a limit of a rule, with its identity as records begin with it.
@@ -117,9 +115,9 @@ func (v *stored) encode(limits []limit, now int64) (value []byte, expiry int64) 
 	return value, expiry
 }
 
-// decode reads a value. A limit that has no record there gets the state
-// of a key never seen. If any part of the value is malformed, all limits get
-// that state: a foreign value, or a part of one, must not decide on a quota.
+// decode reads a value. A limit that has no record there gets the state of a key never seen. If any
+// part of the value is malformed, all limits get that state: a foreign value, or a part of one,
+// must not decide on a quota.
 func decode(value []byte, limits []limit, now int64) *stored {
 	v := &stored{states: make([][]uint64, len(limits))}
 	switch {
@@ -148,8 +146,8 @@ func decode(value []byte, limits []limit, now int64) *stored {
 	return v
 }
 
-// decodeRecord reads the part of a record that follows its length. It returns false if
-// the record is malformed.
+// decodeRecord reads the part of a record that follows its length. It returns false if the record
+// is malformed.
 func (v *stored) decodeRecord(b []byte, limits []limit, now int64) bool {
 	r := meter.Reader{Rest: b}
 	expiry := r.Time()
@@ -160,8 +158,7 @@ func (v *stored) decodeRecord(b []byte, limits []limit, now int64) bool {
 	}
 	if kind == kindDenial {
 		length := int64(r.Uvarint(uint64(core.MaxWindow.Microseconds())))
-		// An expiry further ahead was written by a clock that has been set
-		// back.
+		// An expiry further ahead was written by a clock that has been set back.
 		if expiry > max(now, v.denial.expiry) && expiry-now < 2*length {
 			v.denial = record{expiry, body}
 		}

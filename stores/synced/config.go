@@ -25,28 +25,27 @@ const MinInterval = time.Millisecond
 
 // Config configures [New].
 type Config struct {
-	// Namespace separates the users of one backend: 1 to 64 of the characters
-	// A-Z a-z 0-9 _ . - and "" means DefaultNamespace. A process can use a namespace once for
-	// each Backend value.
+	// Namespace separates the users of one backend: 1 to 64 of the characters A-Z a-z 0-9 _ . - and
+	// "" means DefaultNamespace. A process can use a namespace once for each Backend value.
 	Namespace string
-	// Interval is how often the process exchanges: MinInterval or more. The first exchange
-	// comes after a random part of it, so that processes that start together do not exchange
-	// together. 0: every decision asks the backend. Negative: the process never exchanges and
-	// counts for itself. All processes of a namespace should have the same Interval.
+	// Interval is how often the process exchanges: MinInterval or more. The first exchange comes
+	// after a random part of it, so that processes that start together do not exchange together. 0:
+	// every decision asks the backend. Negative: the process never exchanges and counts for itself.
+	// All processes of a namespace should have the same Interval.
 	Interval time.Duration
-	// Windows are the lengths of windows of [Store.Increment] and [Store.Rate]. Limiters
-	// have windows of their own.
+	// Windows are the lengths of windows of [Store.Increment] and [Store.Rate]. Limiters have
+	// windows of their own.
 	Windows []time.Duration
-	// Timeout is how long a push of one batch or a fetch may take: its context then ends.
-	// 1 ms or more; 0 means DefaultTimeout.
+	// Timeout is how long a push of one batch or a fetch may take: its context then ends. 1 ms or
+	// more; 0 means DefaultTimeout.
 	Timeout time.Duration
-	// MaxKeys is the highest number of counters in the process, one for each key and limit; 0
-	// means DefaultMaxKeys, less than 64 means 64. A full table examines a few counters, and
-	// evicts an expired one, or else the one with the fewest unpushed hits: Stats.Lost counts
-	// them. As many counters again may have been fetched and not used yet.
+	// MaxKeys is the highest number of counters in the process, one for each key and limit; 0 means
+	// DefaultMaxKeys, less than 64 means 64. A full table examines a few counters, and evicts an
+	// expired one, or else the one with the fewest unpushed hits: Stats.Lost counts them. As many
+	// counters again may have been fetched and not used yet.
 	MaxKeys int
-	// Log gets a line when the backend begins to fail, and one when it works again;
-	// nil: slog.Default().
+	// Log gets a line when the backend begins to fail, and one when it works again; nil:
+	// slog.Default().
 	Log *slog.Logger
 	// Clock returns the time; nil: the wall clock, including its corrections. The clocks of all
 	// processes must differ by much less than a window.

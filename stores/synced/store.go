@@ -13,9 +13,9 @@ import (
 	"github.com/floodgate-go/floodgate/internal/meter"
 )
 
-// Store is a [core.Store] that counts in the process and exchanges differences
-// with a backend. It is made by [New] and ended by Close. Its methods, and
-// those of the Counters that Open returns, may be called concurrently.
+// Store is a [core.Store] that counts in the process and exchanges differences with a backend. It
+// is made by [New] and ended by Close. Its methods, and those of the Counters that Open returns,
+// may be called concurrently.
 type Store struct {
 	backend  Backend
 	config   Config
@@ -39,9 +39,9 @@ var errClosed = fmt.Errorf("synced: %w", core.ErrClosed)
 // namespaces has the backends and namespaces that the stores of this process use.
 var namespaces sync.Map
 
-// New returns a store that exchanges with the backend, and fetches the counters of
-// Config.Windows. The error wraps [core.ErrConfig] and names each wrong field. Until Close, no
-// other store of this process can use the namespace with the same Backend value.
+// New returns a store that exchanges with the backend, and fetches the counters of Config.Windows.
+// The error wraps [core.ErrConfig] and names each wrong field. Until Close, no other store of this
+// process can use the namespace with the same Backend value.
 func New(backend Backend, c Config) (*Store, error) {
 	if err := c.check(backend); err != nil {
 		return nil, err
@@ -97,8 +97,8 @@ func (s *Store) Stats() Stats {
 const ops = core.OpTake | core.OpPeek | core.OpCharge | core.OpRefund | core.OpReset
 
 // Guarantees implements [core.Store]. With Interval 0 the store is exact, and a take is one push or
-// two, which the end of its context does not end. With another Interval the store is not exact,
-// and each process counts alone while the backend does not answer.
+// two, which the end of its context does not end. With another Interval the store is not exact, and
+// each process counts alone while the backend does not answer.
 func (s *Store) Guarantees() core.Guarantees {
 	if s.config.Interval == 0 {
 		return core.Guarantees{Ops: ops, Exact: true, Shared: true, OnFailure: core.FailClosed}
@@ -106,9 +106,9 @@ func (s *Store) Guarantees() core.Guarantees {
 	return core.Guarantees{Ops: ops, OneStep: true, Shared: s.config.Interval > 0, KeepsDeadline: true, FailsFast: true, OnFailure: core.FailLocal}
 }
 
-// Open implements [core.Store]. A limit that is not an aligned fixed_window or
-// sliding_window is an error that wraps [core.ErrConfig]: windows that begin
-// when a process first sees a key cannot be added up.
+// Open implements [core.Store]. A limit that is not an aligned fixed_window or sliding_window is an
+// error that wraps [core.ErrConfig]: windows that begin when a process first sees a key cannot be
+// added up.
 //
 // Before it returns, Open fetches what other processes have counted: as many counters as it gets
 // within Config.Timeout.
@@ -143,8 +143,7 @@ type limit struct {
 	quota   int64
 }
 
-// Reopen implements [core.Counters]. It fetches the counters of windows that are new, as
-// Open does.
+// Reopen implements [core.Counters]. It fetches the counters of windows that are new, as Open does.
 func (c *counters) Reopen(rules []core.StoreRule) (core.Counters, error) {
 	if c.closed.Load() {
 		return nil, errClosed
@@ -170,10 +169,9 @@ func (c *counters) Reopen(rules []core.StoreRule) (core.Counters, error) {
 	return next, nil
 }
 
-// Do implements [core.Counters]. Unless Interval is 0, all operations but OpReset
-// wait only for other callers, and other processes learn of the hits with the next exchange.
-// OpReset is pushed at once, or after an exchange that is under way. Hits that another process
-// pushes later stay.
+// Do implements [core.Counters]. Unless Interval is 0, all operations but OpReset wait only for
+// other callers, and other processes learn of the hits with the next exchange. OpReset is pushed at
+// once, or after an exchange that is under way. Hits that another process pushes later stay.
 func (c *counters) Do(ctx context.Context, b *core.Batch) error {
 	switch {
 	case b.Op&ops == 0:

@@ -1,6 +1,5 @@
-// Package adapter has what the adapters of all frameworks share: the limiter of PerIP, the
-// checks of the arguments of Middleware, the decisions that handlers read, and the outcome of a
-// request.
+// Package adapter has what the adapters of all frameworks share: the limiter of PerIP, the checks
+// of the arguments of Middleware, the decisions that handlers read, and the outcome of a request.
 package adapter
 
 import (
@@ -37,15 +36,15 @@ func Apply[O any, F ~func(*O)](adapter string, to *O, opts []F) {
 	}
 }
 
-// Exposed is a decision that handlers can find. Adapters store the one of the innermost
-// limiter with the request.
+// Exposed is a decision that handlers can find. Adapters store the one of the innermost limiter
+// with the request.
 type Exposed struct {
 	Decision core.Decision
 	Outer    *Exposed // of the limiter before, or nil
 }
 
-// Key is the name under which frameworks with string keys store an Exposed. It is short,
-// because frameworks hash it for each request.
+// Key is the name under which frameworks with string keys store an Exposed. It is short, because
+// frameworks hash it for each request.
 const Key = "floodgate.decision"
 
 // Last returns the decision of the innermost limiter. e may be nil.
@@ -56,8 +55,8 @@ func (e *Exposed) Last() (core.Decision, bool) {
 	return e.Decision, true
 }
 
-// SetCost sets the actual cost in the decisions of all limiters: see
-// core.Decision.SetCost. It reports whether that concerns one of them. e may be nil.
+// SetCost sets the actual cost in the decisions of all limiters: see core.Decision.SetCost. It
+// reports whether that concerns one of them. e may be nil.
 func (e *Exposed) SetCost(cost int64) bool {
 	said := false
 	for ; e != nil; e = e.Outer {

@@ -10,11 +10,11 @@ import (
 
 // Response is what an adapter knows about a response after the handler has returned.
 type Response struct {
-	// Status is the status that the client gets. 0 means that the handler has written
-	// none: the client then gets 200, or 500 after a panic.
+	// Status is the status that the client gets. 0 means that the handler has written none: the
+	// client then gets 200, or 500 after a panic.
 	Status int
-	// Ended reports whether the context had ended when the response began; without a
-	// response, when the handler returned.
+	// Ended reports whether the context had ended when the response began; without a response, when
+	// the handler returned.
 	Ended    bool
 	Panicked bool
 	Header   func(name string) string
@@ -35,16 +35,15 @@ func (r Response) Outcome() core.Outcome {
 	return o
 }
 
-// Ended reports whether the request's context has ended. before is the one with which the
-// handler was called, and after the one that the request has now. Of after, only a passed
-// deadline counts: a middleware that has replaced the context cancels it when the handler
-// returns.
+// Ended reports whether the request's context has ended. before is the one with which the handler
+// was called, and after the one that the request has now. Of after, only a passed deadline counts:
+// a middleware that has replaced the context cancels it when the handler returns.
 func Ended(before, after context.Context) bool {
 	return before.Err() != nil || errors.Is(after.Err(), context.DeadlineExceeded)
 }
 
-// IsContextError reports whether err, which a handler returned, says that a context ended.
-// If the error handler then writes nothing, the request did not succeed.
+// IsContextError reports whether err, which a handler returned, says that a context ended. If the
+// error handler then writes nothing, the request did not succeed.
 func IsContextError(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }

@@ -10,15 +10,14 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// Deny writes the response to a request that a handler denies because of a decision of
-// its own.
+// Deny writes the response to a request that a handler denies because of a decision of its own.
 func (m *Major) Deny(f Ctx, fast *fasthttp.RequestCtx, d core.Decision) {
 	setHeaders(fast, &d)
 	deny(fast, d.Denial(&Request{major: m, fiber: f, fast: fast}))
 }
 
-// setHeaders sets a decision's header lines. It adds rate limit headers to those of other
-// limiters. It replaces Cache-Control and Retry-After, which may have one line only.
+// setHeaders sets a decision's header lines. It adds rate limit headers to those of other limiters.
+// It replaces Cache-Control and Retry-After, which may have one line only.
 func setHeaders(fast *fasthttp.RequestCtx, d *core.Decision) {
 	var buf [8]core.Header
 	lines := d.AppendHeaders(buf[:0])

@@ -40,8 +40,8 @@ func waitsForContinue(t *testing.T, f Fiber) {
 	}
 }
 
-// This holds for every length and framing. The next request on the connection is read from
-// its beginning.
+// This holds for every length and framing. The next request on the connection is read from its
+// beginning.
 func whole(t *testing.T, f Fiber) {
 	conn, r := dialed(t, streaming(t, f))
 	for _, method := range []string{"POST", "PUT", "PATCH", "GET"} {
@@ -133,9 +133,8 @@ func notNeeded(t *testing.T, f Fiber) {
 	}
 }
 
-// A middleware that has read from the stream may have passed the text to the handler. The
-// request is refused for every framing, and the next request on the connection is read from
-// its beginning.
+// A middleware that has read from the stream may have passed the text to the handler. The request
+// is refused for every framing, and the next request on the connection is read from its beginning.
 func readBefore(t *testing.T, f Fiber) {
 	addr := serve(t, f, App{Streams: true, Limiter: hooktest.ByKey(t, keyfuncs.PostField("username"), core.MaxQuota), Handler: echo, Before: func(c Ctx) error {
 		if stream := c.RequestCtx().RequestBodyStream(); stream != nil {

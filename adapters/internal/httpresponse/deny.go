@@ -1,6 +1,5 @@
-// Package httpresponse has the responses of the adapters for net/http, Gin and Echo: the
-// headers of a decision, the response to a denied request, and a response writer that
-// records the status.
+// Package httpresponse has the responses of the adapters for net/http, Gin and Echo: the headers of
+// a decision, the response to a denied request, and a response writer that records the status.
 package httpresponse
 
 import (
@@ -18,9 +17,9 @@ func SetHeaders(header http.Header, d *core.Decision) {
 	}
 }
 
-// setLines sets the header lines of a decision. It adds rate limit headers to those of
-// other limiters. It replaces Cache-Control and Retry-After, which may have one line only.
-// values has room for the values of all lines, in one allocation.
+// setLines sets the header lines of a decision. It adds rate limit headers to those of other
+// limiters. It replaces Cache-Control and Retry-After, which may have one line only. values has
+// room for the values of all lines, in one allocation.
 func setLines(header http.Header, lines []core.Header, values []string) []string {
 	empty := len(header) == 0
 	for _, line := range lines {
@@ -53,8 +52,8 @@ func Deny(w http.ResponseWriter, r *http.Request, d *core.Decision, denial core.
 	}
 }
 
-// SetDenialHeader sets the header of the response to a denied request. If a handler writes the body,
-// the Content-Type is left out.
+// SetDenialHeader sets the header of the response to a denied request. If a handler writes the
+// body, the Content-Type is left out.
 func SetDenialHeader(header http.Header, r *http.Request, d *core.Decision, denial core.Denial, handler bool) {
 	if len(header) > 0 {
 		// These fields may describe the body of another response.
@@ -66,8 +65,8 @@ func SetDenialHeader(header http.Header, r *http.Request, d *core.Decision, deni
 	lines := d.AppendHeaders(buf[:0])
 	values := setLines(header, lines, make([]string, 0, len(lines)+len(denial.Header)))
 	if r.ProtoMajor == 1 && httprequest.Unread(r) {
-		// Without this, net/http would read the body before it sends the response,
-		// to reuse the connection.
+		// Without this, net/http would read the body before it sends the response, to reuse the
+		// connection.
 		header.Set("Connection", "close")
 	}
 	for _, line := range denial.Header {

@@ -11,8 +11,8 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// Watcher records the status of a response, and whether the request's context had ended
-// when the response began. It is used by one goroutine at a time, as a response writer is.
+// Watcher records the status of a response, and whether the request's context had ended when the
+// response began. It is used by one goroutine at a time, as a response writer is.
 type Watcher struct {
 	ctx    context.Context //nolint:containedctx // its state is read when the handler writes
 	status int
@@ -23,9 +23,8 @@ type Watcher struct {
 // NewWatcher returns a Watcher for the response to a request with this context.
 func NewWatcher(ctx context.Context) *Watcher { return &Watcher{ctx: ctx} }
 
-// Outcome returns the outcome of the request after the handler has returned. after is the
-// context that the request has then. failed is the error that the handler returned, or
-// nil.
+// Outcome returns the outcome of the request after the handler has returned. after is the context
+// that the request has then. failed is the error that the handler returned, or nil.
 func (s *Watcher) Outcome(after context.Context, panicked bool, failed error, header func(string) string) core.Outcome {
 	r := adapter.Response{Status: s.status, Ended: s.ended, Panicked: panicked, Header: header}
 	if s.status == 0 {
@@ -34,8 +33,8 @@ func (s *Watcher) Outcome(after context.Context, panicked bool, failed error, he
 	return r.Outcome()
 }
 
-// Record records a status that a handler has written: the writer of Wrap calls it, and an
-// adapter whose handlers can write to the inner writer. The first status counts.
+// Record records a status that a handler has written: the writer of Wrap calls it, and an adapter
+// whose handlers can write to the inner writer. The first status counts.
 func (s *Watcher) Record(status int) {
 	// A status below 200 does not end the response, except 101.
 	if s.status == 0 && (status >= 200 || status == http.StatusSwitchingProtocols) {
@@ -43,10 +42,10 @@ func (s *Watcher) Record(status int) {
 	}
 }
 
-// Wrap returns a response writer that calls w and records the status. It implements
-// http.Flusher and http.Hijacker if w, or a writer inside w, does.
-// http.ResponseController finds everything else with Unwrap. The writer is a pointer to the
-// Watcher, and costs no allocation. Wrap is called once for a Watcher.
+// Wrap returns a response writer that calls w and records the status. It implements http.Flusher
+// and http.Hijacker if w, or a writer inside w, does. http.ResponseController finds everything else
+// with Unwrap. The writer is a pointer to the Watcher, and costs no allocation. Wrap is called once
+// for a Watcher.
 func (s *Watcher) Wrap(w http.ResponseWriter) http.ResponseWriter {
 	s.w = w
 	switch flushes, hijacks := can[http.Flusher](w), can[http.Hijacker](w); {
@@ -111,8 +110,8 @@ func (w writer) ReadFrom(src io.Reader) (int64, error) {
 	return io.Copy(struct{ io.Writer }{w}, src)
 }
 
-// CloseNotify implements http.CloseNotifier, which gin.Context.Stream needs. The channel is
-// nil if w does not implement it.
+// CloseNotify implements http.CloseNotifier, which gin.Context.Stream needs. The channel is nil if
+// w does not implement it.
 func (w writer) CloseNotify() <-chan bool {
 	if c, ok := w.s.w.(http.CloseNotifier); ok { //nolint:staticcheck // deprecated, and in use
 		return c.CloseNotify()

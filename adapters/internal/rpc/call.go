@@ -1,6 +1,6 @@
-// Package rpc has what the adapters of gRPC and Connect share: the outcome of a call by its
-// code, the denial of a call, and the decisions on a call and its messages. It knows
-// neither framework. A program of the one does not compile the other.
+// Package rpc has what the adapters of gRPC and Connect share: the outcome of a call by its code,
+// the denial of a call, and the decisions on a call and its messages. It knows neither framework. A
+// program of the one does not compile the other.
 package rpc
 
 import (
@@ -10,9 +10,8 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// Call is a call that one limiter has allowed. An adapter stores it in the context that the
-// handler gets. All methods may be called concurrently. Last and SetCost may be called
-// on nil.
+// Call is a call that one limiter has allowed. An adapter stores it in the context that the handler
+// gets. All methods may be called concurrently. Last and SetCost may be called on nil.
 type Call struct {
 	checker core.Checker
 	outer   *Call // of the limiter before, or nil
@@ -37,8 +36,8 @@ func Enter(by core.Checker, r core.Request, d core.Decision, outer *Call) *Call 
 // Pending returns a call on which the checker will decide later: see Next.
 func Pending(by core.Checker) *Call { return &Call{checker: by} }
 
-// Next makes d, which has allowed r, the decision of the call. If the call has ended
-// meanwhile, Next settles d at once.
+// Next makes d, which has allowed r, the decision of the call. If the call has ended meanwhile,
+// Next settles d at once.
 func (c *Call) Next(r core.Request, d core.Decision) {
 	if !d.NeedsOutcome() {
 		r = nil
@@ -94,8 +93,8 @@ func (c *Call) Last() (core.Decision, bool) {
 	return c.last(), true
 }
 
-// SetCost sets the actual cost of the call, or of the message that the handler works on, in
-// the decisions of all limiters: see core.Decision.SetCost.
+// SetCost sets the actual cost of the call, or of the message that the handler works on, in the
+// decisions of all limiters: see core.Decision.SetCost.
 func (c *Call) SetCost(cost int64) bool {
 	said := false
 	for ; c != nil; c = c.outer {
@@ -104,8 +103,8 @@ func (c *Call) SetCost(cost int64) bool {
 	return said
 }
 
-// Messages counts the messages of a stream that the client sends. The first message is counted
-// with the stream. Only one goroutine receives at a time.
+// Messages counts the messages of a stream that the client sends. The first message is counted with
+// the stream. Only one goroutine receives at a time.
 type Messages struct {
 	Call   *Call
 	later  bool                  // a message has been received
@@ -138,8 +137,8 @@ func (m *Messages) Receive(receive func() error, r core.Request, deny func(*core
 	return err
 }
 
-// Err returns the error with which the stream ends: that of a message that was denied, or else
-// the handler's.
+// Err returns the error with which the stream ends: that of a message that was denied, or else the
+// handler's.
 func (m *Messages) Err(handler error) error {
 	if denied := m.denied.Load(); denied != nil {
 		return *denied

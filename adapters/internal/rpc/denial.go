@@ -16,18 +16,17 @@ import (
 type Denial struct {
 	Code    Code
 	Message string
-	// RetryAfter is how long the client must wait, for google.rpc.RetryInfo. 0 if no wait is
-	// known or none helps.
+	// RetryAfter is how long the client must wait, for google.rpc.RetryInfo. 0 if no wait is known
+	// or none helps.
 	RetryAfter time.Duration
-	// Violations are for google.rpc.QuotaFailure. They are empty unless the call is over a
-	// limit.
+	// Violations are for google.rpc.QuotaFailure. They are empty unless the call is over a limit.
 	Violations []Violation
 	// Fields are the metadata of the response.
 	Fields []core.Header
 }
 
-// Violation is a limit that denies the call. It has the names and numbers of the
-// configuration, and nothing that the client has sent.
+// Violation is a limit that denies the call. It has the names and numbers of the configuration, and
+// nothing that the client has sent.
 type Violation struct {
 	Subject     string // the rule
 	ID          string // the limit
@@ -38,8 +37,8 @@ type Violation struct {
 // maxMessage is the most bytes of a message, which is sent in a header.
 const maxMessage = 1 << 10
 
-// NewDenial returns the denial of a call. denial is the response that the checker's
-// Deny has returned.
+// NewDenial returns the denial of a call. denial is the response that the checker's Deny has
+// returned.
 func NewDenial(d *core.Decision, denial core.Denial) Denial {
 	r := Denial{Code: codeOf(d.Reason, denial.Status), Fields: d.AppendHeaders(nil)}
 	r.Message = message(denial.Body, r.Code)
@@ -65,8 +64,8 @@ func NewDenial(d *core.Decision, denial core.Denial) Denial {
 	return r
 }
 
-// GivenUp returns the code and the message for a call whose context ended with err before the
-// call was allowed. The code is OK if err is not the error of a context.
+// GivenUp returns the code and the message for a call whose context ended with err before the call
+// was allowed. The code is OK if err is not the error of a context.
 func GivenUp(err error) (code Code, message string) {
 	switch {
 	case errors.Is(err, context.Canceled):
@@ -112,8 +111,8 @@ func codeOf(reason core.Reason, status int) Code {
 	}
 }
 
-// message returns the text of a denial's body: of problem details (RFC 9457), the title and
-// the detail; of any other JSON, a general text.
+// message returns the text of a denial's body: of problem details (RFC 9457), the title and the
+// detail; of any other JSON, a general text.
 func message(body []byte, code Code) string {
 	body = bytes.TrimSpace(body)
 	text := ""

@@ -7,8 +7,8 @@ import (
 	"github.com/floodgate-go/floodgate/internal/meter"
 )
 
-// rule is one rule of one limiter. It outlives Rebind: its id names the same
-// table in every shard. Once the rule is retired, another rule may get the id.
+// rule is one rule of one limiter. It outlives Rebind: its id names the same table in every shard.
+// Once the rule is retired, another rule may get the id.
 type rule struct {
 	id      int
 	version int          // of the newest layout
@@ -16,9 +16,8 @@ type rule struct {
 	held    atomic.Int64 // keys
 }
 
-// layout describes a slot: where the states of a rule's limits are, and
-// how they are counted. Each shard replaces the layout of a rule by one of a
-// higher version when it next uses it.
+// layout describes a slot: where the states of a rule's limits are, and how they are counted. Each
+// shard replaces the layout of a rule by one of a higher version when it next uses it.
 type layout struct {
 	rule      *rule
 	version   int
@@ -53,8 +52,8 @@ func newLayout(r *rule, limits []meter.Limit, fullHomes int) *layout {
 	return l
 }
 
-// mostBytes returns how many bytes a key takes at most: its slot, of which a sixth may be
-// spare, and the blocks of its states.
+// mostBytes returns how many bytes a key takes at most: its slot, of which a sixth may be spare,
+// and the blocks of its states.
 func (l *layout) mostBytes() int64 {
 	n := int64(l.stride) * 8 * 7 / 6
 	for i := range l.meters {
@@ -81,8 +80,7 @@ func (ts *Tables) mostKeys(l *layout) int64 {
 	return most
 }
 
-// Rule is a rule whose keys are held. No two limits of a rule have the same
-// identity.
+// Rule is a rule whose keys are held. No two limits of a rule have the same identity.
 type Rule struct {
 	Name   string
 	Limits []meter.Limit
@@ -95,8 +93,8 @@ type Binding struct {
 	layouts []*layout // by rule index
 }
 
-// Bind prepares the tables for the rules of a limiter, whose names must differ.
-// A limiter is bound once. The error is ErrClosed.
+// Bind prepares the tables for the rules of a limiter, whose names must differ. A limiter is bound
+// once. The error is ErrClosed.
 func (ts *Tables) Bind(limiter string, rules []Rule) (*Binding, error) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -124,9 +122,8 @@ func (ts *Tables) bind(limiter string, rules []Rule) *Binding {
 	return b
 }
 
-// Rebind returns a Binding for new rules of the same limiter. Keys of rules that
-// stay keep the states of the limits whose identity stays. The error is
-// ErrClosed.
+// Rebind returns a Binding for new rules of the same limiter. Keys of rules that stay keep the
+// states of the limits whose identity stays. The error is ErrClosed.
 func (b *Binding) Rebind(rules []Rule) (*Binding, error) {
 	ts := b.ts
 	ts.mu.Lock()
@@ -212,9 +209,9 @@ func (s *shard) table(id int) *table {
 	return s.tables[id]
 }
 
-// tableFor returns the shard's table for a layout and updates it to that
-// layout. If a Rebind has come in between, the table has a newer layout, which
-// stays. It returns nil if the rule is retired.
+// tableFor returns the shard's table for a layout and updates it to that layout. If a Rebind has
+// come in between, the table has a newer layout, which stays. It returns nil if the rule is
+// retired.
 func (s *shard) tableFor(l *layout) *table {
 	t := s.table(l.rule.id)
 	switch {
@@ -234,8 +231,8 @@ func (s *shard) tableFor(l *layout) *table {
 	return t
 }
 
-// adopt changes the table to a newer layout of its rule. The states of limits
-// that are in both stay.
+// adopt changes the table to a newer layout of its rule. The states of limits that are in both
+// stay.
 func (t *table) adopt(l *layout) {
 	if slices.Equal(t.layout.ids, l.ids) {
 		t.layout = l

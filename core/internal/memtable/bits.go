@@ -52,8 +52,7 @@ func (b slotBits) moveDown(i, end int) {
 	b.unset(end - 1)
 }
 
-// replace sets those bits of word w that lie from first to last to the bits of
-// moved.
+// replace sets those bits of word w that lie from first to last to the bits of moved.
 func (b slotBits) replace(w int, moved uint64, first, last int) {
 	from, end := max(0, first-w<<6), last-w<<6+1
 	mask := ^uint64(0) << from & (1<<end - 1) // 1<<end is 0 if end is 64 or more

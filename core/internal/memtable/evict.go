@@ -1,8 +1,7 @@
 package memtable
 
-// sweptPerInsert is how many slots of a shard are examined for expired keys
-// when a key is inserted. It must be 2 or more: as many expired keys must be
-// removed as new ones arrive.
+// sweptPerInsert is how many slots of a shard are examined for expired keys when a key is inserted.
+// It must be 2 or more: as many expired keys must be removed as new ones arrive.
 const sweptPerInsert = 8
 
 // insert makes a slot for the place's key. It returns false if all keys that could be evicted
@@ -32,9 +31,9 @@ func (ts *Tables) makeRoom(s *shard, own *table, others []Place, now int64) bool
 	}
 }
 
-// trimRule evicts a key of the table's rule if the rule has as many as its large states
-// allow, and two if it has more, as after a Rebind. It evicts in this shard only, so that the
-// rule may have a few more.
+// trimRule evicts a key of the table's rule if the rule has as many as its large states allow, and
+// two if it has more, as after a Rebind. It evicts in this shard only, so that the rule may have a
+// few more.
 func (ts *Tables) trimRule(t *table, others []Place, now int64) {
 	most := t.layout.most
 	if most == 0 {
@@ -110,8 +109,8 @@ func (s *shard) sweep(ts *Tables, own *table, now int64) {
 	}
 }
 
-// evict removes one key of the shard, so that a key of the table own can take
-// its place. It returns false if it has found none that it may remove.
+// evict removes one key of the shard, so that a key of the table own can take its place. It returns
+// false if it has found none that it may remove.
 func (ts *Tables) evict(s *shard, own *table, others []Place, now int64) bool {
 	v := ts.victim(s, own, others, now)
 	if v.table == nil {
@@ -162,8 +161,8 @@ func (ts *Tables) victim(s *shard, own *table, others []Place, now int64) victim
 	return victim{}
 }
 
-// aboveShare returns two tables of the shard, each of the largest rule that holds
-// more keys than share: among the tables with an open slot, then among all.
+// aboveShare returns two tables of the shard, each of the largest rule that holds more keys than
+// share: among the tables with an open slot, then among all.
 func (s *shard) aboveShare(share int64) (tables [2]*table) {
 	most := [2]int64{share, share}
 	for _, t := range s.tables {
@@ -196,10 +195,9 @@ func (v *victim) better(o victim) bool {
 	return v.weight < o.weight
 }
 
-// search examines some keys of the table, from where the last search ended, and
-// returns the best of them to evict: an expired one, else the one that has used
-// the least share of its limits. If no slot is open, it is the
-// denied key that recovers soonest.
+// search examines some keys of the table, from where the last search ended, and returns the best of
+// them to evict: an expired one, else the one that has used the least share of its limits. If no
+// slot is open, it is the denied key that recovers soonest.
 func (t *table) search(others []Place, now int64) (best victim) {
 	if t.used == 0 {
 		return victim{}
@@ -225,9 +223,8 @@ func (t *table) search(others []Place, now int64) (best victim) {
 	return best
 }
 
-// searchOpen examines open slots. A key whose slot is open may be denied all
-// the same if its quota was lowered: then its slot is closed, and more slots
-// are examined than otherwise.
+// searchOpen examines open slots. A key whose slot is open may be denied all the same if its quota
+// was lowered: then its slot is closed, and more slots are examined than otherwise.
 func (t *table) searchOpen(others []Place, now int64, best *victim) {
 	left, from, begin, turned := t.layout.sample, t.hand, t.hand, false
 	for denied := 0; left > 0 && denied < 4*t.layout.sample; {

@@ -7,8 +7,8 @@ import (
 	"github.com/floodgate-go/floodgate/internal/meter"
 )
 
-// Place is where one key of a rule belongs, and its slot while its shard is
-// locked. Limits of the rule are named by their index.
+// Place is where one key of a rule belongs, and its slot while its shard is locked. Limits of the
+// rule are named by their index.
 type Place struct {
 	ts     *Tables
 	layout *layout
@@ -28,9 +28,9 @@ func (b *Binding) Locate(p *Place, rule int, key []byte) {
 	p.shard = &b.ts.shards[p.hash.place&b.ts.mask]
 }
 
-// Lock locks the shards of the places of one operation, always in the same order, so that no
-// two operations wait for each other, and looks the keys up. ok is false if the tables are
-// closed: nothing but Unlock may be called then.
+// Lock locks the shards of the places of one operation, always in the same order, so that no two
+// operations wait for each other, and looks the keys up. ok is false if the tables are closed:
+// nothing but Unlock may be called then.
 func Lock(places []Place) (ok bool) {
 	if len(places) == 1 {
 		places[0].lock()
@@ -82,8 +82,8 @@ func (p *Place) open() (ok bool) {
 	return true
 }
 
-// holds reports whether a slot of the table is that of one of the places. An operation does
-// not evict its own keys.
+// holds reports whether a slot of the table is that of one of the places. An operation does not
+// evict its own keys.
 func holds(places []Place, t *table, i int) bool {
 	if len(places) < 2 {
 		return false
@@ -92,8 +92,8 @@ func holds(places []Place, t *table, i int) bool {
 	return slices.ContainsFunc(places, func(p Place) bool { return p.table == t && p.hash == (keyHash{slot[0], slot[1]}) })
 }
 
-// Find looks the key up. Every insertion and removal of a key moves slots: Find
-// must be called again after it.
+// Find looks the key up. Every insertion and removal of a key moves slots: Find must be called
+// again after it.
 func (p *Place) Find() {
 	p.slot, p.plain = nil, false
 	if p.table == nil {
@@ -120,8 +120,8 @@ func (p *Place) Limit(i int, quota int64) (m *meter.Meter, w []uint64) {
 	return p.layout.meters[i].For(quota, &p.shard.scratch().own), p.state(i)
 }
 
-// column returns which limit of the table is the i-th of the layout. The two
-// differ, and the result may be -1 for none, if the table has a newer layout.
+// column returns which limit of the table is the i-th of the layout. The two differ, and the result
+// may be -1 for none, if the table has a newer layout.
 func (p *Place) column(i int) int {
 	if p.table.layout.version == p.layout.version {
 		return i
@@ -212,8 +212,8 @@ func (p *Place) room(i int, m *meter.Meter, cost int64) []uint64 {
 	return m.Room(p.absent(i), cost)
 }
 
-// Refund refunds cost hits to a limit. They were charged at the time at, and the
-// result of that charge had reset as its ResetAfter. Refunded must follow.
+// Refund refunds cost hits to a limit. They were charged at the time at, and the result of that
+// charge had reset as its ResetAfter. Refunded must follow.
 func (p *Place) Refund(limit int, quota, now, at, reset, cost int64) {
 	m, w := p.Limit(limit, quota)
 	m.Refund(w, now, at, reset, cost)
@@ -225,8 +225,7 @@ func (p *Place) Grant(limit int, quota, now, n int64) {
 	m.Grant(w, now, n)
 }
 
-// Refunded notes that hits of the key have been refunded, which may have ended
-// a denial.
+// Refunded notes that hits of the key have been refunded, which may have ended a denial.
 func (p *Place) Refunded(now int64) {
 	if p.slot != nil {
 		p.table.reopen(p.at, now)

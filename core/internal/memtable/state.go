@@ -12,8 +12,8 @@ func (t *table) state(slot []uint64, limit int) []uint64 {
 	return t.blocks.get(slot[off])
 }
 
-// room returns the words of a limit's state with room for a charge of cost. m is
-// the limit's meter, or the one with the quota of the charge.
+// room returns the words of a limit's state with room for a charge of cost. m is the limit's meter,
+// or the one with the quota of the charge.
 func (t *table) room(slot []uint64, limit int, m *meter.Meter, cost int64) []uint64 {
 	state := t.state(slot, limit)
 	room := m.Room(state, cost)
@@ -51,10 +51,9 @@ func (t *table) trim(slot []uint64, now int64) {
 // expiredWeight is the weight of an expired key, below that of any other.
 const expiredWeight = -1
 
-// weigh returns how much would be lost if the key of a slot were evicted. A key
-// is denied if one of its limits has no hit left; its weight is then the time
-// until all of them have one. The weight of another key is the largest share
-// that it has used of a limit, in 1/2^20.
+// weigh returns how much would be lost if the key of a slot were evicted. A key is denied if one of
+// its limits has no hit left; its weight is then the time until all of them have one. The weight of
+// another key is the largest share that it has used of a limit, in 1/2^20.
 func (t *table) weigh(slot []uint64, now int64) (denied bool, weight int64) {
 	var share, wait int64
 	expired := true
@@ -82,8 +81,8 @@ func (t *table) weigh(slot []uint64, now int64) (denied bool, weight int64) {
 	}
 }
 
-// blocks holds the states that have no fixed size. A slot refers to its state
-// by a number: 0 is no state.
+// blocks holds the states that have no fixed size. A slot refers to its state by a number: 0 is no
+// state.
 type blocks struct {
 	states [][]uint64 // of the number n at n-1; nil: the number is free
 	free   []uint32   // numbers

@@ -1,24 +1,22 @@
-// Package memtable holds the counters of the in-process store: the states of
-// keys, in tables without pointers, in shards with a lock each. Only the states
-// that have no fixed size are slices of their own. It bounds the number of keys
-// and chooses which key to evict. Package core's Memory is a store over it, and
-// documents what it promises.
+// Package memtable holds the counters of the in-process store: the states of keys, in tables
+// without pointers, in shards with a lock each. Only the states that have no fixed size are slices
+// of their own. It bounds the number of keys and chooses which key to evict. Package core's Memory
+// is a store over it, and documents what it promises.
 package memtable
 
 import "math/bits"
 
-// table holds the keys of one rule in one shard: slots of a few words,
-// without pointers, so that the garbage collector has nothing to scan.
+// table holds the keys of one rule in one shard: slots of a few words, without pointers, so that
+// the garbage collector has nothing to scan.
 //
-// It is an ordered hash table with linear probing (Amble and Knuth, Ordered
-// hash tables, 1974). A slot's home is its hash scaled to the table's length.
-// The length need not be a power of two, so a table can grow by a tenth.
-// Slots are in the order of their hashes: a search for an absent key ends early
-// even if the table is nearly full, a resize is one pass from left to right,
-// and equal hashes do not disturb each other.
+// It is an ordered hash table with linear probing (Amble and Knuth, Ordered hash tables, 1974). A
+// slot's home is its hash scaled to the table's length. The length need not be a power of two, so a
+// table can grow by a tenth. Slots are in the order of their hashes: a search for an absent key
+// ends early even if the table is nearly full, a resize is one pass from left to right, and equal
+// hashes do not disturb each other.
 //
-// A table without keys may have no slots at all: homes and slots are 0 then,
-// find finds nothing, and insert allocates the first slots.
+// A table without keys may have no slots at all: homes and slots are 0 then, find finds nothing,
+// and insert allocates the first slots.
 type table struct {
 	layout *layout
 	words  []uint64
@@ -31,8 +29,8 @@ type table struct {
 	blocks *blocks  // nil if no limit's state grows
 }
 
-// The words of a slot: the key's hash, then those of each limit's state. If the
-// state grows, it is one word, the state's number in blocks.
+// The words of a slot: the key's hash, then those of each limit's state. If the state grows, it is
+// one word, the state's number in blocks.
 const slotHeader = 2
 
 const (
@@ -83,8 +81,7 @@ func (t *table) find(h keyHash) (i int, found bool) {
 	return i, false
 }
 
-// insert makes a zeroed slot for a key that find has not found, and returns
-// its index.
+// insert makes a zeroed slot for a key that find has not found, and returns its index.
 func (t *table) insert(h keyHash) int {
 	if t.used >= t.homes-t.homes/10 {
 		t.resize(t.grown())
@@ -119,8 +116,8 @@ func (t *table) extend() {
 	copy(t.open, open)
 }
 
-// grown returns the next length. A table that will hold its shard's part of
-// MaxKeys gets exactly the length for that.
+// grown returns the next length. A table that will hold its shard's part of MaxKeys gets exactly
+// the length for that.
 func (t *table) grown() int {
 	homes := max(t.homes+t.homes/10, t.homes+minHomes)
 	if full := t.layout.fullHomes; t.homes < full {
@@ -175,8 +172,8 @@ func (t *table) resize(homes int) {
 	t.fill(&old, nil)
 }
 
-// fill puts every slot of old, in order, into the empty table t: by put, or, if
-// that is nil, as they are.
+// fill puts every slot of old, in order, into the empty table t: by put, or, if that is nil, as
+// they are.
 func (t *table) fill(old *table, put func(to, from []uint64)) {
 	next := 0
 	for i := range old.slots {

@@ -13,8 +13,7 @@ import (
 // ErrClosed is returned once the tables are closed.
 var ErrClosed = errors.New("memtable: closed")
 
-// Tables holds the keys of the rules of all limiters. Its methods may be called
-// concurrently.
+// Tables holds the keys of the rules of all limiters. Its methods may be called concurrently.
 type Tables struct {
 	maxKeys  int64
 	maxBytes int64 // that the keys of a rule take at most: see layout.most; 0: any number
@@ -37,14 +36,13 @@ type Tables struct {
 
 type ruleName struct{ limiter, rule string }
 
-// keyHash stands for a key of a rule. place chooses the shard, and orders the keys
-// of a table. Keys whose places are equal are told apart by check: the probability
-// that any two of n keys are equal in both is about n²/2¹²⁹, 10⁻²⁷ for a million
-// keys.
+// keyHash stands for a key of a rule. place chooses the shard, and orders the keys of a table. Keys
+// whose places are equal are told apart by check: the probability that any two of n keys are equal
+// in both is about n²/2¹²⁹, 10⁻²⁷ for a million keys.
 type keyHash struct{ place, check uint64 }
 
-// hasher makes hashes that cannot be predicted outside the process, so that no
-// choice of keys makes them crowd one place of a table or share a counter.
+// hasher makes hashes that cannot be predicted outside the process, so that no choice of keys makes
+// them crowd one place of a table or share a counter.
 type hasher struct{ place, check maphash.Seed }
 
 func newHasher() hasher { return hasher{maphash.MakeSeed(), maphash.MakeSeed()} }
@@ -54,9 +52,8 @@ func (h *hasher) sum(key []byte) keyHash {
 	return keyHash{max(1, maphash.Bytes(h.place, key)), maphash.Bytes(h.check, key)}
 }
 
-// shard is a part of the keys, with a lock of its own. There are so many that
-// moving the table of a shard, the longest work under a lock, takes
-// microseconds.
+// shard is a part of the keys, with a lock of its own. There are so many that moving the table of a
+// shard, the longest work under a lock, takes microseconds.
 type shard struct {
 	mu     sync.Mutex
 	tables []*table      // by rule.id
@@ -96,8 +93,7 @@ func New(maxKeys int, maxBytes int64) *Tables {
 	}
 }
 
-// Len returns how many keys are held now, including expired keys that have not
-// been removed yet.
+// Len returns how many keys are held now, including expired keys that have not been removed yet.
 func (ts *Tables) Len() int { return int(ts.keys.Load()) }
 
 // MaxKeys returns the highest number of keys that are held.
@@ -106,8 +102,8 @@ func (ts *Tables) MaxKeys() int { return int(ts.maxKeys) }
 // Evicted returns how many keys were evicted before they expired.
 func (ts *Tables) Evicted() uint64 { return ts.evicted.Load() }
 
-// Close forgets all keys and frees their memory. It waits for operations under
-// way. Closing again does nothing.
+// Close forgets all keys and frees their memory. It waits for operations under way. Closing again
+// does nothing.
 func (ts *Tables) Close() {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()

@@ -1,11 +1,10 @@
 // Package sketch finds the most frequent keys of a stream in a fixed amount of memory.
 //
-// It is the Space-Saving algorithm (Metwally, Agrawal and El Abbadi, "Efficient
-// Computation of Frequent and Top-k Elements in Data Streams", ICDT 2005): a counter is
-// kept for as many keys as fit; a new key takes over the smallest counter and what it
-// has counted. A key that makes up more than 1/n of a part of the stream is always among
-// the n counters of that part. No count is too small, and each is too large by no more
-// than its Over.
+// It is the Space-Saving algorithm (Metwally, Agrawal and El Abbadi, "Efficient Computation of
+// Frequent and Top-k Elements in Data Streams", ICDT 2005): a counter is kept for as many keys as
+// fit; a new key takes over the smallest counter and what it has counted. A key that makes up more
+// than 1/n of a part of the stream is always among the n counters of that part. No count is too
+// small, and each is too large by no more than its Over.
 package sketch
 
 import (
@@ -127,8 +126,8 @@ func (s *slot) keep(k Key) {
 	s.cut = len(key) < len(k.Key) || len(extra) < len(k.Extra)
 }
 
-// Halve halves all counts, so that what came long ago counts less than what comes now. A
-// key whose count falls to 0 is forgotten.
+// Halve halves all counts, so that what came long ago counts less than what comes now. A key whose
+// count falls to 0 is forgotten.
 func (s *Sketch) Halve() {
 	for i := range s.parts {
 		s.parts[i].halve()
@@ -153,9 +152,9 @@ func (p *part) halve() {
 	p.counts, p.slots = p.counts[:kept], p.slots[:kept]
 }
 
-// Top returns the n keys that came most often for certain: those with the largest
-// Count - Over, the largest first. By Count alone, a key that came late would stand before
-// one that came as often, because it has taken over more.
+// Top returns the n keys that came most often for certain: those with the largest Count - Over, the
+// largest first. By Count alone, a key that came late would stand before one that came as often,
+// because it has taken over more.
 func (s *Sketch) Top(n int) []Counted {
 	var all []Counted
 	for i := range s.parts {

@@ -1,7 +1,6 @@
-// Package expression compiles and evaluates the expressions of policy files: keys,
-// fallbacks, tiers, costs and conditions, in the language of
-// github.com/expr-lang/expr, with a bound for the time and memory of each
-// evaluation.
+// Package expression compiles and evaluates the expressions of policy files: keys, fallbacks,
+// tiers, costs and conditions, in the language of github.com/expr-lang/expr, with a bound for the
+// time and memory of each evaluation.
 package expression
 
 import (
@@ -25,10 +24,10 @@ import (
 // MaxBytes is the length of the longest expression, in bytes.
 const MaxBytes = 4096
 
-// Bounds of the time and memory of an evaluation. They suffice because the language
-// as used here has no loops, no variables and no functions whose result is longer
-// than their arguments. The time of a regular expression grows, at worst, with the
-// product of its program's size and its input's length: maxWork bounds the product.
+// Bounds of the time and memory of an evaluation. They suffice because the language as used here
+// has no loops, no variables and no functions whose result is longer than their arguments. The time
+// of a regular expression grows, at worst, with the product of its program's size and its input's
+// length: maxWork bounds the product.
 const (
 	maxNodesOf = 500      // nodes of its syntax tree
 	maxProgram = 500      // instructions of all its regular expressions together
@@ -63,8 +62,7 @@ type accessed struct{ kind, name string }
 var (
 	plainNames = []string{"method", "path", "route", "ip", "user"}
 	namedNames = []string{"header", "query", "param", "cookie", "form", "json"}
-	// builtins are the functions of the language that cannot take much time or
-	// memory.
+	// builtins are the functions of the language that cannot take much time or memory.
 	builtins = []string{"len", "lower", "upper", "trim", "trimPrefix", "trimSuffix", "int", "float", "string", "abs", "min", "max", "round", "floor", "ceil", "indexOf", "lastIndexOf", "hasPrefix", "hasSuffix"}
 )
 
@@ -136,8 +134,7 @@ func Compile(text string, from *Sources, kind Kind) (e *Expression, bad *Error) 
 
 var (
 	unknownName = regexp.MustCompile(`unknown name (\S+)`)
-	// plainWord is text that is the name of a header or of a parameter rather than an
-	// expression.
+	// plainWord is text that is the name of a header or of a parameter rather than an expression.
 	plainWord = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*([_-][A-Za-z0-9]+)*$`)
 	curly     = regexp.MustCompile(`unrecognized character: U\+201[89CD]`)
 )
@@ -179,13 +176,13 @@ func describe(text string, err error) *Error {
 // evaluators are scopes that are not in use.
 var evaluators = sync.Pool{New: func() any { return newScope() }}
 
-// value returns the expression's value for a request: a string, bool, int,
-// int64 or float64, or nil. The error is core.ErrBadRequest, wrapped, if the
-// expression cannot be evaluated for the request.
+// value returns the expression's value for a request: a string, bool, int, int64 or float64, or
+// nil. The error is core.ErrBadRequest, wrapped, if the expression cannot be evaluated for the
+// request.
 func (e *Expression) value(r core.Request) (any, error) { return e.run(r, false) }
 
-// run evaluates the expression. certain is true if the value decides whether a policy
-// applies to the request.
+// run evaluates the expression. certain is true if the value decides whether a policy applies to
+// the request.
 func (e *Expression) run(r core.Request, certain bool) (any, error) {
 	s := evaluators.Get().(*scope)
 	defer s.release()

@@ -17,9 +17,8 @@ func (e *Expression) String() string { return e.text }
 // written has the values that a client can choose, and their names for messages.
 var written = map[string]string{"path": "path", "header": "header", "query": "query parameter", "param": "path parameter", "cookie": "cookie", "form": "form field", "json": "JSON field"}
 
-// Written returns the name of the first value that the expression reads and a client
-// can choose, such as "query parameter"; "" if there is none. The expression may be
-// nil.
+// Written returns the name of the first value that the expression reads and a client can choose,
+// such as "query parameter"; "" if there is none. The expression may be nil.
 func (e *Expression) Written() string {
 	if e == nil {
 		return ""
@@ -32,9 +31,9 @@ func (e *Expression) Written() string {
 	return ""
 }
 
-// Lacks returns what a request without a key lacks, for the client: such as
-// `the header "X-Api-Key" is missing`. It returns "" if the expression is more than
-// one value of the request, or if clients do not write the value.
+// Lacks returns what a request without a key lacks, for the client: such as `the header "X-Api-Key"
+// is missing`. It returns "" if the expression is more than one value of the request, or if clients
+// do not write the value.
 func (e *Expression) Lacks() string {
 	if e.single == nil || e.Written() == "" {
 		return ""
@@ -99,8 +98,7 @@ func (e *Expression) Holds(r core.Request) (bool, error) {
 	return b, nil
 }
 
-// Hits returns the value of an expression that is a number of hits. Fractions
-// count as a whole hit.
+// Hits returns the value of an expression that is a number of hits. Fractions count as a whole hit.
 func (e *Expression) Hits(r core.Request) (int64, error) {
 	v, err := e.value(r)
 	if err != nil {
@@ -113,8 +111,8 @@ func (e *Expression) Hits(r core.Request) (int64, error) {
 	return int64(f), nil
 }
 
-// MayBeEmpty reports whether the expression is one value of a request that a request may
-// lack, such as a header. The expression may be nil.
+// MayBeEmpty reports whether the expression is one value of a request that a request may lack, such
+// as a header. The expression may be nil.
 func (e *Expression) MayBeEmpty() bool {
 	return e != nil && e.single != nil && !slices.Contains([]string{"ip", "method", "path"}, e.values[0])
 }

@@ -14,8 +14,7 @@ import (
 
 var errEmptyName = errors.New("the name is empty")
 
-// HeaderName returns an error if no header can have the name (RFC 9110, section
-// 5.6.2).
+// HeaderName returns an error if no header can have the name (RFC 9110, section 5.6.2).
 func HeaderName(name string) error {
 	if name == "" {
 		return errEmptyName
@@ -78,9 +77,9 @@ func named(kind, name string) (core.KeyFunc, error) {
 	return nil, fmt.Errorf("%s is not known", kind)
 }
 
-// certain returns a key function for match.when, where an empty value may switch a
-// limit off. A body of another type than the value's is an error, because a handler
-// may read several types into one variable.
+// certain returns a key function for match.when, where an empty value may switch a limit off. A
+// body of another type than the value's is an error, because a handler may read several types into
+// one variable.
 func certain(kind, name string, usual core.KeyFunc) core.KeyFunc {
 	switch kind {
 	case "form":
@@ -99,10 +98,9 @@ func strictJSON(path []string) core.KeyFunc {
 	return keyfuncs.PostField(path[len(path)-1], keyfuncs.JSONPath(path...), keyfuncs.Strict())
 }
 
-// notJSON is the key function of a body whose type is not JSON: it has no value. A
-// handler may decode JSON without looking at the type, so a body that begins as an
-// object is a bad request. A remote procedure call has no body: key, the key function of JSON
-// bodies, denies it.
+// notJSON is the key function of a body whose type is not JSON: it has no value. A handler may
+// decode JSON without looking at the type, so a body that begins as an object is a bad request. A
+// remote procedure call has no body: key, the key function of JSON bodies, denies it.
 func notJSON(name string, key core.KeyFunc) core.KeyFunc {
 	const most = 64 // of white space
 	return func(dst []byte, r core.Request) ([]byte, error) {
@@ -134,8 +132,8 @@ func byType(is func(contentType string) bool, f, other core.KeyFunc) core.KeyFun
 	}
 }
 
-// mayBeForm reports whether a framework may take a body of this type for a form:
-// some compare only the beginning of the type.
+// mayBeForm reports whether a framework may take a body of this type for a form: some compare only
+// the beginning of the type.
 func mayBeForm(contentType string) bool {
 	text := strings.ToLower(strings.TrimSpace(contentType))
 	return strings.HasPrefix(text, "application/x-www-form-urlencoded") || strings.HasPrefix(text, "multipart/form-data")

@@ -9,9 +9,8 @@ import (
 	"github.com/floodgate-go/floodgate/policy/internal/words"
 )
 
-// doubtKey notes a tier that a client can choose, and a key that requests may lack. A
-// missing key is no error: its requests share a counter, so that no client escapes the
-// limit.
+// doubtKey notes a tier that a client can choose, and a key that requests may lack. A missing key
+// is no error: its requests share a counter, so that no client escapes the limit.
 func (r *reader) doubtKey(m mapping, p *Policy) {
 	if name := p.Tier.Written(); name != "" {
 		r.doubt(m.given["tier"], fmt.Sprintf("%q: a client writes the %s itself, and so chooses its tier", words.Shorten(p.Tier.String()), name),
@@ -31,8 +30,8 @@ func (r *reader) doubtCost(v value, cost *expression.Expression) {
 	}
 }
 
-// doubtUnbound notes each key that a client can choose, unless another policy for the
-// same requests limits a client that changes its key every time.
+// doubtUnbound notes each key that a client can choose, unless another policy for the same requests
+// limits a client that changes its key every time.
 func (r *reader) doubtUnbound(policies []*Policy) {
 	for _, p := range policies {
 		binds := func(q *Policy) bool { return q.binds(p) }
@@ -43,16 +42,15 @@ func (r *reader) doubtUnbound(policies []*Policy) {
 	}
 }
 
-// binds reports whether the policy limits the requests of another policy by a key
-// that clients cannot choose.
+// binds reports whether the policy limits the requests of another policy by a key that clients
+// cannot choose.
 func (p *Policy) binds(other *Policy) bool {
 	m, of := &p.Match, &other.Match
 	return !p.DryRun && p.Key.Written() == "" && p.Tier.Written() == "" && m.When == nil &&
 		(len(m.Methods) == 0 || slices.Equal(m.Methods, of.Methods)) && (len(m.Paths) == 0 || m.Patterns() == of.Patterns())
 }
 
-// DenyRule returns the name of the rule that implements the policy's lists only
-// and deny.
+// DenyRule returns the name of the rule that implements the policy's lists only and deny.
 func (p *Policy) DenyRule() string { return p.Name + ".deny-list" }
 
 // TierRule returns the name of the rule that has the limits of a tier.

@@ -1,6 +1,5 @@
-// Package file reads policy files: it turns the text of a file into a checked
-// and compiled [Spec], or returns its mistakes, each with its place and a hint.
-// It opens nothing and decides nothing.
+// Package file reads policy files: it turns the text of a file into a checked and compiled [Spec],
+// or returns its mistakes, each with its place and a hint. It opens nothing and decides nothing.
 package file
 
 import (
@@ -81,8 +80,8 @@ func (r *reader) file(v value) {
 	if !m.has("policies") {
 		return
 	}
-	// Policies are read last, because they need client-ip and store, which may follow them in
-	// the file.
+	// Policies are read last, because they need client-ip and store, which may follow them in the
+	// file.
 	all, _ := list(r, maxPolicies, "a list of policies", r.policy)(policies)
 	for _, p := range all {
 		if p.Name != "" {

@@ -210,8 +210,7 @@ func (p *Policy) Exempts(a netip.Addr) bool { return contain(p.Exempt, a) }
 // HasDenyList reports whether the policy has a list that denies addresses.
 func (p *Policy) HasDenyList() bool { return len(p.Only)+len(p.Deny) > 0 }
 
-// Denies reports whether the lists only and deny deny an address. No list has the
-// invalid address.
+// Denies reports whether the lists only and deny deny an address. No list has the invalid address.
 func (p *Policy) Denies(a netip.Addr) bool {
 	return !p.Exempts(a) && (contain(p.Deny, a) || len(p.Only) > 0 && !contain(p.Only, a))
 }
@@ -248,8 +247,8 @@ func (r *reader) headerLines(v value) ([]core.Header, bool) {
 	return lines, ok
 }
 
-// oneTwin notes policies with draft-07 and others with draft-10: one response cannot have
-// both. Clients see nothing of a dry run.
+// oneTwin notes policies with draft-07 and others with draft-10: one response cannot have both.
+// Clients see nothing of a dry run.
 func (r *reader) oneTwin(policies []*Policy) {
 	const twins = core.HeadersDraft07 | core.HeadersDraft10
 	var first *Policy

@@ -19,8 +19,7 @@ import (
 	"github.com/floodgate-go/floodgate/stores/synced"
 )
 
-// Store is the shared store of a file: exactly one of Redis, Memcached and
-// Synced is not nil.
+// Store is the shared store of a file: exactly one of Redis, Memcached and Synced is not nil.
 type Store struct {
 	at        value
 	Redis     *Redis
@@ -169,8 +168,7 @@ func (r *reader) addresses(v value) (all []string, ok bool) {
 	return all, len(r.errs) == before
 }
 
-// Secret is a text that is in the policy file, in an environment variable or in a file of
-// its own.
+// Secret is a text that is in the policy file, in an environment variable or in a file of its own.
 type Secret struct {
 	at              value
 	Word, Env, File string // one of them is not empty

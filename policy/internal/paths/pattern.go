@@ -18,13 +18,11 @@ const patternHint = "* stands for one part, ** at the end for any number"
 // String returns the pattern as it was written.
 func (p Pattern) String() string { return p.text }
 
-// Parse reads a pattern: /users/*, /users/{id}, /users/:id or /files/**. If
-// text is no pattern, problem is the reason, and hint may be what to write
-// instead.
+// Parse reads a pattern: /users/*, /users/{id}, /users/:id or /files/**. If text is no pattern,
+// problem is the reason, and hint may be what to write instead.
 //
-// A router's own pattern either means here what it means in the router, or is
-// an error: a wildcard that matches more in the router would leave paths
-// without a limit.
+// A router's own pattern either means here what it means in the router, or is an error: a wildcard
+// that matches more in the router would leave paths without a limit.
 func Parse(text string) (p Pattern, problem, hint string) {
 	if !strings.HasPrefix(text, "/") {
 		return p, "does not begin with a slash", patternHint
@@ -66,8 +64,7 @@ const (
 	manyParts          // any number of segments, at the end of a pattern
 )
 
-// readPart returns what a part of a pattern between slashes matches, or what is
-// wrong with it.
+// readPart returns what a part of a pattern between slashes matches, or what is wrong with it.
 func readPart(name string) (kind partKind, problem, hint string) {
 	inner := strings.TrimSuffix(strings.TrimPrefix(name, "{"), "}")
 	switch {
@@ -122,8 +119,8 @@ func (p *Pattern) matchesForm(f *form) bool {
 	return true
 }
 
-// matchesOdd tries all readings at once. It walks the path's segments and keeps the
-// set of positions in the pattern that some reading has reached.
+// matchesOdd tries all readings at once. It walks the path's segments and keeps the set of
+// positions in the pattern that some reading has reached.
 func (p *Pattern) matchesOdd(segments []segment) bool {
 	n := len(p.segments)
 	var rooms [2][16]bool
@@ -162,8 +159,8 @@ func (p *Pattern) step(now, next []bool, text string, optional bool) {
 	}
 }
 
-// inner adds to next the positions that now reaches with a segment that has slashes
-// in it. Each slash may separate two segments, or not.
+// inner adds to next the positions that now reaches with a segment that has slashes in it. Each
+// slash may separate two segments, or not.
 func (p *Pattern) inner(now, next []bool, text string) {
 	bounds := []int{-1} // where the slashes are, and the ends
 	for i := range len(text) {
@@ -186,10 +183,10 @@ func (p *Pattern) inner(now, next []bool, text string) {
 	copy(next, sets[len(sets)-1])
 }
 
-// covers reports whether the pattern matches every path that a router sends to a
-// route. Some paths do not look like their route: a parameter at the end of an Echo
-// route matches slashes, and a middleware may have routed the request by another
-// path. A route that ends in a slash may match all paths below it.
+// covers reports whether the pattern matches every path that a router sends to a route. Some paths
+// do not look like their route: a parameter at the end of an Echo route matches slashes, and a
+// middleware may have routed the request by another path. A route that ends in a slash may match
+// all paths below it.
 func (p *Pattern) covers(route string) bool {
 	begin := strings.IndexByte(route, '/') // http.ServeMux has a method and a host before it
 	if begin < 0 {

@@ -1,5 +1,5 @@
-// Package paths compares the paths of requests with patterns such as /users/*,
-// so that no spelling of a path gets around a pattern.
+// Package paths compares the paths of requests with patterns such as /users/*, so that no spelling
+// of a path gets around a pattern.
 package paths
 
 import (
@@ -9,15 +9,15 @@ import (
 	"github.com/floodgate-go/floodgate/internal/escapes"
 )
 
-// Routers disagree about odd spellings of a path. Some decode the path before they
-// split it at the slashes, some after that, some not at all. Some take an empty
-// segment for a parameter, others drop it. An odd path therefore has several
-// readings, and a pattern matches the path if it matches any of them.
+// Routers disagree about odd spellings of a path. Some decode the path before they split it at the
+// slashes, some after that, some not at all. Some take an empty segment for a parameter, others
+// drop it. An odd path therefore has several readings, and a pattern matches the path if it matches
+// any of them.
 //
-// The target of a ".." depends on more than the path: a file server behind
-// http.StripPrefix resolves dots after the prefix is removed, and Fiber's Static
-// removes the prefix after they are resolved. A path with such a segment therefore
-// matches every pattern. Clients resolve dots before they send a path.
+// The target of a ".." depends on more than the path: a file server behind http.StripPrefix
+// resolves dots after the prefix is removed, and Fiber's Static removes the prefix after they are
+// resolved. A path with such a segment therefore matches every pattern. Clients resolve dots before
+// they send a path.
 
 // Bounds of the comparison. A path beyond them matches every pattern.
 const (
@@ -26,8 +26,8 @@ const (
 	maxInner       = 16  // segments that decoding makes of one
 )
 
-// Path is what patterns are compared with: a request's path as routers may read
-// it, and the route that a router has matched.
+// Path is what patterns are compared with: a request's path as routers may read it, and the route
+// that a router has matched.
 type Path struct {
 	readings readings
 	route    string    // "" if no router has matched one
@@ -70,15 +70,13 @@ type readings struct {
 	room  [8]segment // for the segments of usual paths
 }
 
-// form is one of two spellings of the path: the client's, or the one that the server
-// has decoded.
+// form is one of two spellings of the path: the client's, or the one that the server has decoded.
 type form struct {
 	segments []segment
 	odd      bool // it has several readings
 }
 
-// segment is a part of a path between slashes, in lower case and decoded until
-// nothing changes.
+// segment is a part of a path between slashes, in lower case and decoded until nothing changes.
 type segment struct {
 	text  string
 	inner bool // text has slashes, which separate segments in some routers
@@ -87,10 +85,9 @@ type segment struct {
 // optional reports whether some routers drop the segment.
 func (s segment) optional() bool { return s.text == "" || s.text == "." }
 
-// openedBy returns the path as a route such as /files* reads it: the text before the
-// star and the text after it are segments, although no slash separates them. Echo's
-// Static registers such a route, which serves the file x for /filesx. It returns
-// nil for other routes.
+// openedBy returns the path as a route such as /files* reads it: the text before the star and the
+// text after it are segments, although no slash separates them. Echo's Static registers such a
+// route, which serves the file x for /filesx. It returns nil for other routes.
 func openedBy(route string, r core.Request) *readings {
 	before, found := strings.CutSuffix(route, "*")
 	begin := strings.IndexByte(before, '/')
@@ -141,8 +138,8 @@ func (p *readings) read(text string, room []segment) form {
 
 func isSlash(c rune) bool { return c == '/' || c == '\\' }
 
-// fold maps all spellings of a segment to one, however often a router decodes it,
-// and whether it takes a plus for a space or not.
+// fold maps all spellings of a segment to one, however often a router decodes it, and whether it
+// takes a plus for a space or not.
 func (p *readings) fold(s string) string {
 	for range maxDecodings {
 		if !strings.ContainsAny(s, "%+") {
@@ -158,8 +155,8 @@ func (p *readings) fold(s string) string {
 	return s
 }
 
-// trimDots removes the dots at the end of a segment that has other characters:
-// Fiber's Static for /files takes /files./x for the file ./x.
+// trimDots removes the dots at the end of a segment that has other characters: Fiber's Static for
+// /files takes /files./x for the file ./x.
 func trimDots(s string) string {
 	if trimmed := strings.TrimRight(s, "."); trimmed != "" && !strings.ContainsFunc(s, isSlash) {
 		return trimmed

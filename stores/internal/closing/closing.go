@@ -15,8 +15,8 @@ type Gate struct {
 	err    error
 }
 
-// New returns an open gate. store is the name of the store that its error
-// begins with, such as "redis".
+// New returns an open gate. store is the name of the store that its error begins with, such as
+// "redis".
 func New(store string) *Gate {
 	return &Gate{err: fmt.Errorf("%s: %w", store, core.ErrClosed)}
 }
@@ -24,8 +24,7 @@ func New(store string) *Gate {
 // Close closes the gate. Closing it again does nothing.
 func (g *Gate) Close() { g.closed.Store(true) }
 
-// Err returns nil while the gate is open, and then an error that wraps
-// core.ErrClosed.
+// Err returns nil while the gate is open, and then an error that wraps core.ErrClosed.
 func (g *Gate) Err() error {
 	if g.closed.Load() {
 		return g.err
@@ -33,9 +32,9 @@ func (g *Gate) Err() error {
 	return nil
 }
 
-// Open returns Counters that pass everything on to inner while the gate is open.
-// After that every call returns Err, even if inner could answer from memory.
-// They are a resilient.Locator if inner is one.
+// Open returns Counters that pass everything on to inner while the gate is open. After that every
+// call returns Err, even if inner could answer from memory. They are a resilient.Locator if inner
+// is one.
 func (g *Gate) Open(inner core.Counters) core.Counters {
 	if l, ok := inner.(locator); ok {
 		return located{counters{inner, g}, l}

@@ -1,5 +1,5 @@
-// Package intime runs a store's operations within a deadline, whatever the
-// store does: after a timeout the operation continues with a copy.
+// Package intime runs a store's operations within a deadline, whatever the store does: after a
+// timeout the operation continues with a copy.
 package intime
 
 import (
@@ -19,8 +19,8 @@ type Runner struct {
 	running chan struct{} // one element for each operation under way
 }
 
-// maxRunning is the highest number of operations under way at a time, including
-// those whose caller has left. It bounds how many pile up if a store hangs.
+// maxRunning is the highest number of operations under way at a time, including those whose caller
+// has left. It bounds how many pile up if a store hangs.
 const maxRunning = 4096
 
 // New returns a runner whose operations have this timeout.
@@ -48,14 +48,13 @@ type operation struct {
 	results []core.Result
 }
 
-// Channels and timers are not pooled: a pooled one would tie a test in a
-// synctest bubble to operations outside it.
+// Channels and timers are not pooled: a pooled one would tie a test in a synctest bubble to
+// operations outside it.
 var operations = sync.Pool{New: func() any { return new(operation) }}
 
-// Do does the batch's operation with inner. It returns ErrTimeout if the time is
-// over, and the context's cause if the context ends: the operation then continues
-// without a caller. A panic of the store is returned as an error, because no
-// request's goroutine could recover from it.
+// Do does the batch's operation with inner. It returns ErrTimeout if the time is over, and the
+// context's cause if the context ends: the operation then continues without a caller. A panic of
+// the store is returned as an error, because no request's goroutine could recover from it.
 func (r *Runner) Do(ctx context.Context, inner Doer, batch *core.Batch) error {
 	select {
 	case r.running <- struct{}{}:

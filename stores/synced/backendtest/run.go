@@ -1,5 +1,4 @@
-// Package backendtest tests backends of package synced, in this module and
-// outside it.
+// Package backendtest tests backends of package synced, in this module and outside it.
 package backendtest
 
 import (
@@ -15,8 +14,8 @@ import (
 	"github.com/floodgate-go/floodgate/stores/synced"
 )
 
-// Run tests a backend with real stores on it. Each call of open returns an
-// empty backend, as a distinct value; backends may share their counters.
+// Run tests a backend with real stores on it. Each call of open returns an empty backend, as a
+// distinct value; backends may share their counters.
 func Run(t *testing.T, open func(t *testing.T) synced.Backend) {
 	const minute = time.Minute
 	now := time.Now()

@@ -12,9 +12,8 @@ import (
 // MaxLine is the length of the longest line, in bytes. A longer one is an error.
 const MaxLine = 1 << 20
 
-// Lines calls each with every line that is not empty, and its number, until each returns an
-// error. It decompresses a log that is compressed by gzip. The line is valid until each
-// returns.
+// Lines calls each with every line that is not empty, and its number, until each returns an error.
+// It decompresses a log that is compressed by gzip. The line is valid until each returns.
 func Lines(r io.Reader, each func(number int, line []byte) error) error {
 	b := bufio.NewReaderSize(r, 64<<10)
 	head, err := b.Peek(2)

@@ -1,6 +1,5 @@
-// Package replay runs a policy file over access logs in the logs' own time, and
-// reports which requests would have been denied. Its memory is bounded, however
-// long the logs are.
+// Package replay runs a policy file over access logs in the logs' own time, and reports which
+// requests would have been denied. Its memory is bounded, however long the logs are.
 package replay
 
 import (
@@ -134,10 +133,10 @@ func (r *Replay) Close() error {
 // maxSamples is how many lines that could not be read are shown.
 const maxSamples = 20
 
-// Run replays a log. Logs must be run in the order of their times, the oldest first. A
-// line that cannot be read is counted. Run returns the error of reading the log, or
-// ctx's. A log with lines of which none can be read is an error. A log without lines is
-// no error, because it may have just been rotated.
+// Run replays a log. Logs must be run in the order of their times, the oldest first. A line that
+// cannot be read is counted. Run returns the error of reading the log, or ctx's. A log with lines
+// of which none can be read is an error. A log without lines is no error, because it may have just
+// been rotated.
 func (r *Replay) Run(ctx context.Context, name string, log io.Reader) error {
 	r.report.Logs = append(r.report.Logs, name)
 	lines, malformed := r.report.Lines, r.report.Malformed

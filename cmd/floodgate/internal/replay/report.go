@@ -6,8 +6,7 @@ import "time"
 type Report struct {
 	// Logs are the names of the logs, in the order they were read.
 	Logs []string `json:"logs"`
-	// Lines counts the lines that are not empty, Requests those that could be
-	// read.
+	// Lines counts the lines that are not empty, Requests those that could be read.
 	Lines     int64 `json:"lines"`
 	Requests  int64 `json:"requests"`
 	Malformed int64 `json:"malformed"`
@@ -16,31 +15,30 @@ type Report struct {
 	// From and To are the first and the last time of a request.
 	From time.Time `json:"from"`
 	To   time.Time `json:"to"`
-	// OutOfOrder counts requests that are older than one before them, by
-	// LongestBack at most. They are decided at the time of the newest request
-	// before them.
+	// OutOfOrder counts requests that are older than one before them, by LongestBack at most. They
+	// are decided at the time of the newest request before them.
 	OutOfOrder  int64         `json:"out_of_order"`
 	LongestBack time.Duration `json:"longest_back_ns"`
-	// WholeSeconds reports that the log's times have no fractions. Then the log does not
-	// show the effect of limits of less than a second.
+	// WholeSeconds reports that the log's times have no fractions. Then the log does not show the
+	// effect of limits of less than a second.
 	WholeSeconds bool `json:"whole_seconds"`
 	// Missing names the values that the policies read and the logs lack.
 	Missing []string `json:"missing,omitempty"`
 	// File is the name of the policy file.
 	File string `json:"file"`
-	// Allowed and Denied make up all requests; of the denied, Bad were
-	// answered with 400. DryRunDenied would have been denied by a policy with dry-run: true.
+	// Allowed and Denied make up all requests; of the denied, Bad were answered with 400.
+	// DryRunDenied would have been denied by a policy with dry-run: true.
 	Allowed      int64 `json:"allowed"`
 	Denied       int64 `json:"denied"`
 	Bad          int64 `json:"bad"`
 	DryRunDenied int64 `json:"dry_run_denied"`
-	// Waits are the names of the policies in which requests wait for their turn. Nobody waits
-	// in a replay: a request that would have waited counts as denied.
+	// Waits are the names of the policies in which requests wait for their turn. Nobody waits in a
+	// replay: a request that would have waited counts as denied.
 	Waits []string `json:"waits,omitempty"`
 	// Policies are in the order of the file.
 	Policies []PolicyReport `json:"policies"`
-	// Keys are those that were denied most. KeysMissed counts the requests of keys that were
-	// not counted, because there were too many keys before them.
+	// Keys are those that were denied most. KeysMissed counts the requests of keys that were not
+	// counted, because there were too many keys before them.
 	Keys       []KeyReport `json:"keys,omitempty"`
 	KeysMissed int64       `json:"keys_missed"`
 	// Routes are the paths that were denied most, with identifiers replaced.
@@ -61,8 +59,8 @@ type Sample struct {
 	Problem string `json:"problem"`
 }
 
-// PolicyReport is about one policy. If several policies deny a request, the one that decided
-// counts it.
+// PolicyReport is about one policy. If several policies deny a request, the one that decided counts
+// it.
 type PolicyReport struct {
 	Policy       string `json:"policy"`
 	DryRun       bool   `json:"dry_run"`
@@ -104,9 +102,9 @@ type Point struct {
 type ClientReport struct {
 	Clients int `json:"clients"`
 	Denied  int `json:"denied"`
-	// HonestPerMinute is the highest number of requests of an honest client in
-	// any minute of the clock. Honest counts the honest clients that were
-	// denied, and HonestDenied their denied requests.
+	// HonestPerMinute is the highest number of requests of an honest client in any minute of the
+	// clock. Honest counts the honest clients that were denied, and HonestDenied their denied
+	// requests.
 	HonestPerMinute int64 `json:"honest_per_minute"`
 	Honest          int   `json:"honest_hit"`
 	HonestDenied    int64 `json:"honest_denied"`
@@ -131,8 +129,7 @@ type Sweep struct {
 	Points   []SweepPoint `json:"points"`
 }
 
-// SweepPoint has the denials with all of the policy's quotas multiplied by
-// Factor.
+// SweepPoint has the denials with all of the policy's quotas multiplied by Factor.
 type SweepPoint struct {
 	Factor float64  `json:"factor"`
 	Quotas []int64  `json:"quotas"`

@@ -109,8 +109,7 @@ func (r *request) Body(int) ([]byte, error) {
 	return nil, nil
 }
 
-// routeOf returns the route of a path: parts that look like identifiers become
-// {id}.
+// routeOf returns the route of a path: parts that look like identifiers become {id}.
 func routeOf(method, path string) string {
 	var b strings.Builder
 	b.WriteString(method)
@@ -130,8 +129,8 @@ func routeOf(method, path string) string {
 	return b.String()
 }
 
-// identifier reports whether a part of a path looks like an identifier: a
-// number, or a long text with digits, such as a UUID or a hash.
+// identifier reports whether a part of a path looks like an identifier: a number, or a long text
+// with digits, such as a UUID or a hash.
 func identifier(s string) bool {
 	digits := 0
 	for _, c := range s {

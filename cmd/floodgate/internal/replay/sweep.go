@@ -13,8 +13,7 @@ import (
 // factors are what quotas are multiplied by in a sweep.
 var factors = []float64{0.1, 0.2, 0.35, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10}
 
-// sweep tries each policy of a file by itself with other quotas: one trial for each
-// factor.
+// sweep tries each policy of a file by itself with other quotas: one trial for each factor.
 type sweep []*trial
 
 // trial is a policy file whose quotas are all multiplied by a factor.
@@ -50,8 +49,8 @@ func newSweep(name string, text []byte, clock func() time.Time, opts []policy.Op
 	return s, nil
 }
 
-// check has each policy decide on a request. It looks at the store and not at the decision,
-// because a dry run allows what its limits deny.
+// check has each policy decide on a request. It looks at the store and not at the decision, because
+// a dry run allows what its limits deny.
 func (s sweep) check(r *request) {
 	for _, t := range s {
 		for i, only := range t.only {
@@ -103,8 +102,8 @@ func (s sweep) curves() []Sweep {
 	return all
 }
 
-// scaled is a store in which all quotas are multiplied by a factor. It records whether a
-// request came to it, and whether it denied the request.
+// scaled is a store in which all quotas are multiplied by a factor. It records whether a request
+// came to it, and whether it denied the request.
 type scaled struct {
 	core.Store
 	factor      float64

@@ -1,7 +1,6 @@
-// Package report writes the results of a replay: as text for a terminal, as JSON,
-// and as a self-contained page of HTML. The text of a log was written by
-// strangers: none of it can have an effect in a terminal or a
-// browser.
+// Package report writes the results of a replay: as text for a terminal, as JSON, and as a
+// self-contained page of HTML. The text of a log was written by strangers: none of it can have an
+// effect in a terminal or a browser.
 package report
 
 import (
@@ -20,8 +19,8 @@ import (
 	"github.com/floodgate-go/floodgate/cmd/floodgate/internal/replay"
 )
 
-// Escape makes text harmless for a terminal: characters that cannot be printed
-// are escaped as in a Go string.
+// Escape makes text harmless for a terminal: characters that cannot be printed are escaped as in a
+// Go string.
 func Escape(s string) string {
 	quoted := strconv.Quote(s)
 	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
@@ -37,8 +36,8 @@ func Plain(s string) string {
 	return s
 }
 
-// Key writes a key so that [ParseKey] reads it again. It quotes the key like a
-// Go string if a terminal or a shell would change it. It never cuts the key.
+// Key writes a key so that [ParseKey] reads it again. It quotes the key like a Go string if a
+// terminal or a shell would change it. It never cuts the key.
 func Key(s string) string {
 	plain := s != "" && s[0] != '"' && strings.IndexFunc(s, func(c rune) bool { return c <= ' ' || c == '\\' || c >= 0x7f }) < 0
 	if plain {
@@ -215,8 +214,8 @@ func Lines(s string) string {
 	return strings.Join(lines, "\n")
 }
 
-// JSON writes a report as JSON in ASCII: a terminal would obey some other characters,
-// which may come from a log.
+// JSON writes a report as JSON in ASCII: a terminal would obey some other characters, which may
+// come from a log.
 func JSON(w io.Writer, r *replay.Report) error {
 	text, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {

@@ -1,14 +1,14 @@
-// Package joining lets callers who want to send something at about the same time
-// send it together: in one exchange with a server, instead of one each.
+// Package joining lets callers who want to send something at about the same time send it together:
+// in one exchange with a server, instead of one each.
 //
-// A [Line] limits how many exchanges are under way. Below the limit, a member is sent
-// at once: it does not wait for others to come. At the limit, members wait, and go
-// together with the next exchange, in the order in which they came. The limit follows
-// from the time that an exchange takes: 2 for a server that answers in 100 µs, 10 for
-// one that answers in 1 ms, and never more than 12.
+// A [Line] limits how many exchanges are under way. Below the limit, a member is sent at once: it
+// does not wait for others to come. At the limit, members wait, and go together with the next
+// exchange, in the order in which they came. The limit follows from the time that an exchange
+// takes: 2 for a server that answers in 100 µs, 10 for one that answers in 1 ms, and never more
+// than 12.
 //
-// The package knows nothing of what is sent, of deadlines or of errors. A member
-// that nobody wants to be sent any more is left out: see [Config.Gone].
+// The package knows nothing of what is sent, of deadlines or of errors. A member that nobody wants
+// to be sent any more is left out: see [Config.Gone].
 package joining
 
 import (
@@ -21,20 +21,20 @@ import (
 
 // Config says how a [Line] sends. Its functions may be called concurrently.
 type Config[T any] struct {
-	// Send sends the members in one exchange, in the order in which they came, and returns
-	// when it has ended. The members are its own.
+	// Send sends the members in one exchange, in the order in which they came, and returns when it
+	// has ended. The members are its own.
 	Send func(members []T)
-	// Weight returns how many microseconds a member adds to an exchange: 1 or more.
-	// It is called while the line is locked.
+	// Weight returns how many microseconds a member adds to an exchange: 1 or more. It is called
+	// while the line is locked.
 	Weight func(member T) int
-	// Gone reports whether a member need not be sent any more; it is then dropped.
-	// It is called while the line is locked.
+	// Gone reports whether a member need not be sent any more; it is then dropped. It is called
+	// while the line is locked.
 	Gone func(member T) bool
-	// Most is the largest number of members in an exchange, and MostWeight the
-	// largest weight of an exchange of two or more.
+	// Most is the largest number of members in an exchange, and MostWeight the largest weight of an
+	// exchange of two or more.
 	Most, MostWeight int
-	// AtOnce is how many exchanges are under way before anybody has to wait. If it
-	// is 0, it follows from the time that exchanges take.
+	// AtOnce is how many exchanges are under way before anybody has to wait. If it is 0, it follows
+	// from the time that exchanges take.
 	AtOnce int
 	// Patience is how long an exchange may take before it is stuck: see Push.
 	Patience time.Duration
@@ -42,8 +42,8 @@ type Config[T any] struct {
 	MostStuck int
 }
 
-// Line joins members into exchanges. Its methods may be called concurrently. It
-// has no goroutine while no exchange is under way.
+// Line joins members into exchanges. Its methods may be called concurrently. It has no goroutine
+// while no exchange is under way.
 type Line[T any] struct {
 	config Config[T]
 
@@ -76,8 +76,8 @@ func (l *Line[T]) Go(member T) {
 	}
 }
 
-// Do sends the member alone, on the caller's goroutine, if nobody waits and no
-// exchange is under way. It returns when that has ended. Otherwise it does what Go does.
+// Do sends the member alone, on the caller's goroutine, if nobody waits and no exchange is under
+// way. It returns when that has ended. Otherwise it does what Go does.
 func (l *Line[T]) Do(member T) {
 	e := l.enter(member)
 	if e == nil {
@@ -91,9 +91,9 @@ func (l *Line[T]) Do(member T) {
 	l.config.Send(e.members)
 }
 
-// Push is called for a member whenever it has waited for Patience. From then on,
-// exchanges that have been under way for that long do not count any more: their
-// answers may never come, and nobody waits for them.
+// Push is called for a member whenever it has waited for Patience. From then on, exchanges that
+// have been under way for that long do not count any more: their answers may never come, and nobody
+// waits for them.
 func (l *Line[T]) Push() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -135,9 +135,9 @@ func (l *Line[T]) enter(member T) *exchange[T] {
 	return nil
 }
 
-// open begins an exchange when all who are about to join the line have done so:
-// the goroutines that could run before it was called. Callers whom one exchange has
-// answered come again at the same time, and then share the next one.
+// open begins an exchange when all who are about to join the line have done so: the goroutines that
+// could run before it was called. Callers whom one exchange has answered come again at the same
+// time, and then share the next one.
 func (l *Line[T]) open() {
 	runtime.Gosched()
 	l.mu.Lock()
@@ -147,8 +147,7 @@ func (l *Line[T]) open() {
 	l.run(e)
 }
 
-// startAll starts exchanges with those who have waited longest, as many as may be
-// under way.
+// startAll starts exchanges with those who have waited longest, as many as may be under way.
 func (l *Line[T]) startAll() {
 	for e := l.next(); e != nil; e = l.next() {
 		go l.run(e)
@@ -163,8 +162,8 @@ func (l *Line[T]) run(e *exchange[T]) {
 	}
 }
 
-// next returns an exchange of those who have waited longest; nil if there are none,
-// or too many exchanges are under way.
+// next returns an exchange of those who have waited longest; nil if there are none, or too many
+// exchanges are under way.
 func (l *Line[T]) next() *exchange[T] {
 	if len(l.waiting) == 0 || l.underWay >= l.pace.atOnce {
 		return nil
@@ -208,9 +207,9 @@ func (l *Line[T]) end(e *exchange[T]) *exchange[T] {
 	return l.next()
 }
 
-// pace decides how many exchanges may be under way, from the time that the fastest
-// of the last ones took, without the members' weights. Exchanges that wait for a
-// busy server or process take longer, which is no reason to send more of them.
+// pace decides how many exchanges may be under way, from the time that the fastest of the last ones
+// took, without the members' weights. Exchanges that wait for a busy server or process take longer,
+// which is no reason to send more of them.
 type pace struct {
 	atOnce          int
 	fastest, before time.Duration // of the running count, and of the one before; 0: none
