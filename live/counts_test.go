@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -112,10 +111,10 @@ func TestWhatNoLimitHasDecided(t *testing.T) {
 		if r := l.Rules[0]; sum(r.Allowed) != 1 || sum(r.Denied) != 1 {
 			t.Errorf("%+v", r)
 		}
-		for i := range 200 { // 199 take 3 ms, and one a second
-			o.Stored(context.Background(), "take", time.Duration(3+i/199*997)*time.Millisecond, nil)
+		for i := range 200 { // 197 take 3 ms, one 30 ms, and two a second
+			o.Stored(context.Background(), "take", time.Duration(3+i/197*27+i/198*970)*time.Millisecond, nil)
 		}
-		for _, want := range []string{"{200 0 0 0 3.072}", "{0 0 0 0 0}"} {
+		for _, want := range []string{"{200 0 0 0 32.768}", "{0 0 0 0 0}"} {
 			time.Sleep(time.Second)
 			if got := fmt.Sprint(v.api().Store); got != want {
 				t.Errorf("a second later: %s, want %s", got, want)
@@ -139,6 +138,12 @@ func TestWhatGetsOld(t *testing.T) {
 				t.Errorf("%d seconds later: denied %s, %d s ago, want %s", after, got, l.Denied[0].Ago, want)
 			}
 		}
+		late := core.Must(core.New(core.Config{Name: "a-late-one", Observer: s.page, Rules: []core.Rule{userRule}}))
+		_, _ = late.Take(t.Context(), 4, core.Hit{Rule: "user"})
+		time.Sleep(time.Second)
+		if l := v.api(); l.Name != "a-late-one" || l.Denied[0].Ago != 1 {
+			t.Errorf("%+v", l)
+		}
 	})
 }
 
@@ -146,7 +151,7 @@ func TestWhatGetsOld(t *testing.T) {
 // largest share comes first, however often each key comes.
 func TestTheKeysThatAreNearTheirLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSite(t, live.Config{ShowKey: func(_, _, key string) string { return key }}, core.Config{Rules: []core.Rule{{Name: "user", Limits: []core.Limit{core.PerHour(10)}}}})
+		s := newSite(t, live.Config{ShowKey: func(_, _, key string) string { return key }}, core.Config{Rules: []core.Rule{{Name: "user", Limits: []core.Limit{{Quota: 5, Window: time.Hour, Algorithm: core.TokenBucket, Burst: 10}}}}})
 		for i, used := range []int{1, 4, 5, 6, 9, 7, 10, 8} {
 			s.take(used, fmt.Sprint(10-used))
 			for range 2 * (8 - i) { // the first keys come most often
@@ -169,7 +174,7 @@ func TestTheRulesOfAnotherConfiguration(t *testing.T) {
 		s := newSite(t, live.Config{}, core.Config{})
 		v := follow(t, s.page)
 		s.take(4, "alice")
-		rules := []core.Rule{{Name: "new", Limits: []core.Limit{core.PerHour(1)}}, userRule}
+		rules := []core.Rule{{Name: "new", Limits: []core.Limit{core.PerHour(1)}}, {Name: "user", Limits: []core.Limit{core.PerMinute(2)}}}
 		if err := s.limiter.Reconfigure(core.Config{Name: "api", Observer: s.page, Rules: rules}); err != nil {
 			t.Fatal(err)
 		}
@@ -179,7 +184,7 @@ func TestTheRulesOfAnotherConfiguration(t *testing.T) {
 		if len(l.Rules) != 2 || sum(l.Rules[1].Denied) != 3 || len(l.Denied) != 1 || l.Denied[0].Count != 3 || l.Denied[0].Rule != "user" {
 			t.Errorf("%+v", l)
 		}
-		if got := strings.Join(l.Rules[0].Limits, ", "); got != core.PerHour(1).String() {
+		if got := l.Rules[0].Limits[0] + l.Rules[1].Limits[0]; got != core.PerHour(1).String()+core.PerMinute(2).String() {
 			t.Errorf("limits: %s", got)
 		}
 	})

@@ -1,9 +1,13 @@
 package live_test
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -51,7 +55,7 @@ func TestTheHeadersOfEveryAnswer(t *testing.T) {
 		if w.Code != row.status || h.Get("Content-Type") != row.kind {
 			t.Errorf("%s %s: %d %s, want %d %s", row.method, row.query, w.Code, h.Get("Content-Type"), row.status, row.kind)
 		}
-		if h.Get("Cache-Control") != "no-store" || h.Get("X-Content-Type-Options") != "nosniff" || h.Get("Referrer-Policy") != "no-referrer" {
+		if h.Get("Cache-Control") != "no-store" || h.Get("X-Content-Type-Options") != "nosniff" || h.Get("Referrer-Policy") != "no-referrer" || (h.Get("X-Accel-Buffering") == "no") != (row.kind == "text/event-stream") {
 			t.Errorf("%s %s: %v", row.method, row.query, h)
 		}
 		if allow := h.Get("Allow"); (allow == "GET, HEAD, POST") != (row.status == http.StatusMethodNotAllowed) {
@@ -75,19 +79,34 @@ func TestWhatThePageShows(t *testing.T) {
 	if len(l.Near) != 1 || l.Near[0].Used != 3 || l.Near[0].Capacity != 3 {
 		t.Errorf("nearest: %+v", l.Near)
 	}
+	s = newSite(t, live.Config{}, core.Config{})
+	for i := range 3000 { // more than the page keeps
+		s.take(4, fmt.Sprint(i))
+	}
+	if l := s.see().Limiters[0]; len(l.Denied) != 20 || len(l.Near) != 20 || l.Denied[1].Count != 1 || l.Denied[1].Over == 0 {
+		t.Errorf("%+v", l)
+	}
 }
 
-// A limiter whose Observer is not the page has no counts. The page's script needs a list all the same.
+// A limiter whose Observer is not the page has no counts. The page's script needs a list all the same. A
+// page without a name has that of the host, and one without a log the default one.
 func TestAManagedLimiterThatThePageDoesNotObserve(t *testing.T) {
+	before, log := slog.Default(), new(bytes.Buffer)
+	defer slog.SetDefault(before)
+	slog.SetDefault(slog.New(slog.NewTextHandler(log, nil)))
 	p := core.Must(live.New(live.Config{}))
 	defer func() { _ = p.Close() }()
+	if _ = call(p, http.MethodPost, "", "", "Sec-Fetch-Site", "cross-site"); !strings.Contains(log.String(), "another site") {
+		t.Errorf("the log is %q", log)
+	}
+	host, _ := os.Hostname()
 	p.Manage(core.Must(core.New(core.Config{Name: "api", Rules: []core.Rule{userRule}})))
-	if got := call(p, http.MethodGet, "?events", "").Body.String(); !strings.Contains(got, `"name":"api","managed":true`) || !strings.Contains(got, `"rules":[]`) {
+	if got := call(p, http.MethodGet, "?events", "").Body.String(); !strings.Contains(got, `"name":"api","managed":true`) || !strings.Contains(got, `"rules":[]`) || !strings.Contains(got, `"instance":"`+host+`"`) {
 		t.Error(got)
 	}
 	// Of two limiters of one name, the page manages the last one.
-	p.Manage(core.Must(core.New(core.Config{Name: "api", Rules: []core.Rule{{Name: "new", Limits: userRule.Limits}}})))
-	if got := answer(t, call(p, http.MethodPost, "", `{"do":"look","limiter":"api","rule":"new","key":"a"}`)); got.status != http.StatusOK {
+	p.Manage(core.Must(core.New(core.Config{Name: "api", Rules: []core.Rule{{Name: "new", Limits: []core.Limit{core.PerHour(0)}}}})))
+	if got := answer(t, call(p, http.MethodPost, "", `{"do":"look","limiter":"api","rule":"new","key":"a"}`)); got.status != http.StatusOK || got.Limits[0].RetryMS != -1 {
 		t.Errorf("%+v", got)
 	}
 }
@@ -113,8 +132,10 @@ func TestTheTextOfAKey(t *testing.T) {
 	if a != b || a == c || len(a) != 11 || d != "Alice" {
 		t.Error(a, b, c, d)
 	}
-	if _, err := live.New(live.Config{Secret: secret[:15]}); !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), "16") {
-		t.Error(err)
+	for _, short := range [][]byte{{}, secret[:15]} {
+		if _, err := live.New(live.Config{Secret: short}); !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), "16") {
+			t.Error(err)
+		}
 	}
 }
 
@@ -123,7 +144,7 @@ func TestWhatIsManagedIsNotNil(t *testing.T) {
 	defer func() { _ = p.Close() }()
 	var guard *login.Guard
 	for want, manage := range map[string]func(){
-		"live: Manage: a limiter is nil":       func() { p.Manage(nil) },
+		"live: Manage: a limiter is nil":       func() { p.Manage(core.Must(core.New(core.Config{Rules: []core.Rule{userRule}})), nil) },
 		"live: ManageLogin: the login is nil:": func() { p.ManageLogin("site", guard) },
 	} {
 		func() {

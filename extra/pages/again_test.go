@@ -40,9 +40,10 @@ func service(t *testing.T, name string, quota int64) *live.Page {
 	t.Helper()
 	page := core.Must(live.New(live.Config{Instance: name, Authorize: anybody, Log: slog.New(slog.NewTextHandler(io.Discard, nil))}))
 	t.Cleanup(func() { _ = page.Close() })
+	page.Observe(name, nil)
 	page.Manage(core.Must(core.New(core.Config{
 		Name: "api", Observer: page,
-		Rules: []core.Rule{{Name: "user", Limits: []core.Limit{core.PerMinute(quota)}}},
+		Rules: []core.Rule{{Name: "user-" + name, Limits: []core.Limit{core.PerMinute(quota)}}},
 	})))
 	return page
 }
@@ -58,7 +59,8 @@ func TestAPageThatIsClosed(t *testing.T) {
 	_ = one.Close()
 	until(t, ctx, link+`.startsWith("not live: this process has closed the page. ")`)
 	s.serve(service(t, "two", 20))
-	until(t, ctx, link+` === "live" && document.getElementById("instance").textContent === "two"`)
+	until(t, ctx, link+` === "live" && document.getElementById("instance").textContent === "two" && [...document.querySelectorAll("section.limiter")].map(e => e.getAttribute("aria-label")).join() === "api,two" &&
+		document.querySelector(".rules tbody").textContent.startsWith("user-two") && !document.querySelector(".rules tbody tr").hidden && document.querySelector("option").textContent === "user-two"`)
 }
 
 // The page says why it gets no events, and what to do.

@@ -84,6 +84,12 @@ func press(t *testing.T, ctx context.Context, selector string) {
 	until(t, ctx, fmt.Sprintf("(button => button !== null && !button.disabled && (button.click(), true))(document.querySelector(%q))", selector))
 }
 
+// write gives a field a value, as a user does.
+func write(t *testing.T, ctx context.Context, selector, text string) {
+	t.Helper()
+	_ = found(t, ctx, chromedp.Evaluate[bool](fmt.Sprintf(`(e => { e.value = %q; return ["input", "change"].every(kind => e.dispatchEvent(new Event(kind))); })(document.querySelector(%q))`, text, selector)))
+}
+
 // paint sets the width of the window and the user's preference of colours.
 func paint(t *testing.T, ctx context.Context, width int64, scheme string) {
 	t.Helper()
@@ -94,7 +100,14 @@ func paint(t *testing.T, ctx context.Context, width int64, scheme string) {
 	}
 }
 
-// fits checks that the page fits narrow and wide windows and has two schemes of colours. It takes pictures.
+// unseen has the elements that have a text or a line and cannot be seen, and those that are hidden and can be seen.
+const unseen = `[...document.querySelectorAll("body *, [hidden]")].filter(e => !e.closest("dialog:not([open]), script, style, noscript, title, option, thead .spark") &&
+  (e.textContent.trim() || e.matches("svg, path")) && (style => e.closest("[hidden]") ? e.checkVisibility() :
+    !e.checkVisibility({opacityProperty: true, visibilityProperty: true}) || style.color === getComputedStyle(document.body).backgroundColor ||
+    e.matches("svg") && e.getBoundingClientRect().height < 5 || e.matches("path") && style.stroke === "none")(getComputedStyle(e))).map(e => e.outerHTML.slice(0, 200)).join("\n")`
+
+// fits checks that the page fits narrow and wide windows, shows all texts and lines that are not hidden, and has
+// two schemes of colours. It takes pictures.
 func fits(t *testing.T, ctx context.Context, name string) {
 	t.Helper()
 	backs := map[string]bool{}
@@ -104,6 +117,9 @@ func fits(t *testing.T, ctx context.Context, name string) {
 			until(t, ctx, fmt.Sprintf(`innerWidth === %d`, width))
 			if wide := found(t, ctx, chromedp.Evaluate[int](`document.documentElement.scrollWidth - document.documentElement.clientWidth`)); wide > 0 {
 				t.Errorf("at %d pixels the page is %d too wide", width, wide)
+			}
+			if text := found(t, ctx, chromedp.Evaluate[string](unseen)); text != "" {
+				t.Errorf("at %d pixels nobody sees %s", width, text)
 			}
 			backs[found(t, ctx, chromedp.Evaluate[string](`getComputedStyle(document.body).backgroundColor`))] = true
 			shoot(t, ctx, fmt.Sprintf("%s-%d-%s", name, width, scheme))

@@ -66,7 +66,7 @@ func TestMetrics(t *testing.T) {
 	o := core.Must(otelobserve.New(otelobserve.Config{}))
 	f := o.Observe("api", rules())
 	f.Decided(t.Context(), core.Decision{Reason: core.ReasonOverLimit}, 0, 1)
-	f.Decided(t.Context(), core.Decision{Allowed: true, Degraded: true}, 0, 1)
+	f.Decided(t.Context(), core.Decision{Allowed: true, Degraded: true, Waited: time.Minute}, 0, 1)
 	f.Decided(t.Context(), core.Decision{Allowed: true, Remaining: 9, Waited: time.Second}, 1, 0)
 	f.Decided(t.Context(), core.Decision{Reason: core.ReasonOverLimit, Waited: 30 * time.Millisecond}, 1, 0)
 	f.Decided(t.Context(), core.Decision{Reason: core.ReasonFailed, Waited: time.Hour}, -1, 0)
@@ -91,7 +91,7 @@ func TestMetrics(t *testing.T) {
 		"store.duration s How long operations of the store took.",
 		"store.errors {operation} Operations of the store that failed.",
 	}
-	if slices.Sort(got); !slices.Equal(got, want) {
+	if slices.Sort(got); !slices.Equal(got, want) || m.ScopeMetrics[0].Scope.Name != "github.com/floodgate-go/floodgate/observe/otel" {
 		t.Errorf("metrics\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	got = nil
@@ -105,7 +105,9 @@ func TestMetrics(t *testing.T) {
 		"near_limit limit=user-1h,limiter=api,rule=user 1",
 		"near_limit limit=user-1s,limiter=api,rule=user 0",
 		"queued_requests limiter=api,rule=slots 2",
+		"queued_requests limiter=api,rule=user 0",
 		"request.time_in_queue limiter=api,result=allowed,rule=slots 1 1 [0 0 0 0 0 0 0 0 0 1 0 0 0 0 0 0 0]",
+		"request.time_in_queue limiter=api,result=allowed,rule=user 1 60 [0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 1 0]",
 		"request.time_in_queue limiter=api,result=denied,rule=slots 1 0.03 [0 0 0 1 0 0 0 0 0 0 0 0 0 0 0 0 0]",
 		"request.time_in_queue limiter=api,result=failed,rule= 1 3600 [0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 1]",
 		"requests limit=,limiter=api,result=bad_request,rule= 0",

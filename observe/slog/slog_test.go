@@ -159,8 +159,10 @@ func TestConfig(t *testing.T) {
 			t.Errorf("Every %v: %v", every, err)
 		}
 	}
-	if _, err := slogobserve.New(slogobserve.Config{Every: time.Millisecond}); err != nil {
-		t.Error(err)
+	for _, every := range []time.Duration{time.Millisecond, 24 * time.Hour} {
+		if _, err := slogobserve.New(slogobserve.Config{Every: every}); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

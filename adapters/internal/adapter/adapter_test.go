@@ -21,8 +21,8 @@ func TestSetCost(t *testing.T) {
 	if none.SetCost(5) || without.SetCost(5) || !with.SetCost(5) {
 		t.Error("without a Cost, SetCost returns true, or with one, false")
 	}
-	if without.Outer = with; !without.SetCost(5) {
-		t.Error("SetCost returns false, although the outer limiter has a Cost")
+	if without.Outer = with; !without.SetCost(5) || !(&Exposed{Decision: with.Decision, Outer: &Exposed{Decision: plain.Check(r)}}).SetCost(5) {
+		t.Error("SetCost returns false, although one of two limiters has a Cost")
 	}
 }
 
