@@ -127,6 +127,13 @@ policies:
 	if _, err := set.DryRun().Take(t.Context(), 6, core.Hit{Rule: "trial", Key: "y"}); err != nil {
 		t.Fatal(err)
 	}
+	if out, _ := expect(t, 0, "", "grant", path, "--store", url, "--policy", "tiered", "--key", "y", "--hits", "3"); !strings.Contains(column(out), " 4 96 ") || !strings.Contains(column(out), " 4 996 ") {
+		t.Errorf("grant says %q", out)
+	}
+	expect(t, 0, "", "block", path, "--store", url, "--policy", "tiered", "--key", "y", "--for", "1h")
+	if lines := inspect("--policy", "tiered", "--key", "y"); !strings.Contains(column(lines[0]), " 100 0 ") || !strings.Contains(column(lines[1]), " 1000 0 ") {
+		t.Errorf("of y while it is blocked: %q", lines)
+	}
 	if out, _ := expect(t, 0, "", "reset", path, "--store", url, "--policy", "tiered", "--key", "y"); out != "reset: key y of policy tiered, rule tiered-default, rule tiered-paid\n" {
 		t.Errorf("reset says %q", out)
 	}
@@ -136,7 +143,7 @@ policies:
 	if lines := inspect("--policy", "trial", "--key", "y"); !strings.Contains(column(lines[0]), " 6 14 ") {
 		t.Errorf("of the dry run: %q", lines)
 	}
-	if lines := inspect("--policy", "tiered", "--key", "x\x1b", "--rule", "tiered-paid"); len(lines) != 1 || !strings.HasPrefix(lines[0], "tiered-paid ") {
+	if lines := inspect("--policy", "tiered", "--key", "x\x1b", "--rule", "paid"); len(lines) != 1 || !strings.HasPrefix(lines[0], "tiered-paid ") {
 		t.Errorf("of one tier: %q", lines)
 	}
 }
@@ -162,11 +169,11 @@ func TestTheStoreOfTheService(t *testing.T) {
 	t.Setenv(storeVariable, "")
 	for url, want := range map[string]string{
 		"":                           "--store is missing: want the Redis of the service, such as redis://",
-		"user:hush-hush@localhost":   `--store: "localhost" has no scheme: want a URL such as redis://127.0.0.1:6379/0` + "\n",
+		"user:hush@hush@localhost":   `--store: "localhost" has no scheme: want a URL such as redis://127.0.0.1:6379/0` + "\n",
 		"http://u:hush-hush@a.test":  `want redis, rediss, unix`,
 		"redis://:hush@127.0.0.1:1/": "floodgate: redis://127.0.0.1:1/: ",
 	} {
-		for _, args := range [][]string{{"top"}, {"reset", "--policy", "api"}} {
+		for _, args := range [][]string{{"top"}, {"reset", "--policy", "api"}, {"block", "--policy", "api", "--for", "1h"}} {
 			code, _, errs := command(t, "", append(args, path, "--store", url)...)
 			if code == exitFine || !strings.Contains(errs, want) || strings.Contains(errs, "hush") {
 				t.Errorf("%s: %d, %q, want %s", url, code, errs, want)

@@ -98,7 +98,7 @@ func TestCheck(t *testing.T) {
 	if lines := strings.Split(out, "\n"); len(lines) != 4 || !strings.HasPrefix(lines[0], good+":6:10: policies[0].key: warning: ") || !strings.HasPrefix(lines[1], good+":10:10: policies[1].key: warning: ") || lines[2] != good+": 3 policies, no errors, 2 warnings" {
 		t.Errorf("says %q", out)
 	}
-	if _, errs := expect(t, 1, "", "check", "--strict", good); !strings.HasSuffix(errs, ": 2 warnings: --strict treats warnings as errors\n") {
+	if _, errs := expect(t, 1, "", "check", "--strict", good); !strings.HasSuffix(errs, good+": 2 warnings: --strict treats warnings as errors\n") {
 		t.Errorf("strictly: %q", errs)
 	}
 	fine := file(t, "fine.yaml", "policies: [{name: a, key: ip, limits: 1/h}]")
@@ -125,7 +125,7 @@ func TestUsage(t *testing.T) {
 	for _, args := range [][]string{
 		{"chek"}, {"check"}, {"check", "--nonsense", good}, {"explain"}, {"explain", good, good}, {"explain", good, "--path", "x y"}, {"explain", good, "--header", "x"}, {"explain", good, "--method", "G T"},
 		{"explain", good, "--from", "nonsense"}, {"explain", good, "--from", "192.0.2.1:80"}, {"explain", good, "--path", "login"}, {"explain", good, "--path", ""}, {"explain", good, "--header", ": x"}, {"inspect", good, "--store", "redis://127.0.0.1:1", "--policy", "api", "--key", `"a`},
-		{"schema", "x"}, {"replay", good}, {"replay", good, "-", "--format", "pdf"}, {"replay", good, "-", "--honest", "0"}, {"replay", good, "-", "--fields", "a=b"}, {"replay", good, "-", "--fields", "a"},
+		{"schema", "x"}, {"replay", good}, {"replay", good, "-", "--format", "pdf"}, {"replay", good, "-", "--honest", "0"}, {"replay", good, "-", "--fields", "a=b"}, {"replay", good, "-", "--fields", "a"}, {"replay", good, "-", "--fields", "time="},
 		{"inspect", bare}, {"block", local, "--for", "1h", "--store", "redis://127.0.0.1:1", "--policy", "local"}, {"inspect", local, "--store", "redis://127.0.0.1:1", "--policy", "running"},
 		{"explain", good, "--header", "x: a\nb"}, {"explain", good, "--header", "x\xff: a"}, {"top", good, "--store", "127.0.0.1"}, {"top", good, "--store", "http://x"}, {"top", good, "--store", "redis://127.0.0.1:1", "--top", "0"},
 	} {

@@ -47,8 +47,8 @@ func answers(url string) bool {
 const link = `document.getElementById("link").textContent`
 
 // Two instances share a Redis. The page of the one that dies says that what it shows is
-// old. The page of the other one goes on with its own traffic, says that this is all that
-// it shows, and still unblocks what the dead one has denied.
+// old. The page of the other one goes on with its own traffic, and says that this is all that
+// it shows.
 func TestAnInstanceDies(t *testing.T) {
 	server := redistest.Start(t)
 	one := start(t, "one", server.Addr, live.Config{Authorize: anybody})
@@ -79,12 +79,8 @@ func TestAnInstanceDies(t *testing.T) {
 		t.Error("the page shows a key that only the dead process has denied")
 	}
 	if one.allows("carol") {
-		t.Fatal("what the dead process has counted is lost")
+		t.Error("what the dead process has counted is lost")
 	}
-	lookAt(t, ctx, "carol")
-	press(t, ctx, "#card-unblock")
-	until(t, ctx, `document.getElementById("card-said").textContent === "Unblocked."`)
-	eventually(t, "carol is let in", func() bool { return one.allows("carol") })
 }
 
 // lookAt types a key of the rule user into the page's form.
