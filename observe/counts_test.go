@@ -80,11 +80,9 @@ func TestCountsOfALimiter(t *testing.T) {
 	if r := slices.Collect(got.Results()); len(r) != 9 || r[2] != (observe.Result{Rule: "a", Result: observe.DryRun, Count: 1}) {
 		t.Errorf("%+v", r)
 	}
-	for _, last := range []string{observe.Denied, observe.DryRun, observe.Skipped} { // a loop may end early
-		for r := range got.Results() {
-			if r.Result == last {
-				break
-			}
+	for r := range got.Results() { // a loop may end early
+		if r.Result == observe.Skipped {
+			break
 		}
 	}
 	if got.Skipped != 6 || got.NoRule != 5 || got.BadRequests != 4 || got.Failed != 3 || got.Denied != 2 || got.Degraded != 3 || got.Limits[0] != (observe.LimitCounts{Rule: "a", DryRun: 1}) {

@@ -78,9 +78,6 @@ func TestAnInstanceDies(t *testing.T) {
 	if found(t, ctx, chromedp.Evaluate[bool](`[...document.querySelectorAll("td.key")].some(e => e.textContent === "carol")`)) {
 		t.Error("the page shows a key that only the dead process has denied")
 	}
-	if one.allows("carol") {
-		t.Error("what the dead process has counted is lost")
-	}
 }
 
 // lookAt types a key of the rule user into the page's form.
@@ -108,9 +105,6 @@ func TestTheStoreDies(t *testing.T) {
 	if rows := found(t, ctx, chromedp.Evaluate[int](`document.querySelectorAll("#card-limits tr").length`)); rows != 0 {
 		t.Errorf("the page shows %d limits that it cannot know", rows)
 	}
-	_ = found(t, ctx, chromedp.Evaluate[string](`document.getElementById("card-said").textContent = ""`))
-	press(t, ctx, "#card-unblock")
-	until(t, ctx, `document.getElementById("card-said").textContent === "the store failed: the log has the error"`)
 	shoot(t, ctx, "live-store")
 	server.Restart()
 	until(t, ctx, `[...document.querySelectorAll(".titled .soft")].some(e => / store operations/.test(e.textContent))`)
