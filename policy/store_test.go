@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/floodgatetest"
 	"github.com/floodgate-go/floodgate/internal/memcachedtest"
 	"github.com/floodgate-go/floodgate/internal/processtest"
 	"github.com/floodgate-go/floodgate/internal/redistest"
@@ -202,6 +203,17 @@ func TestTLS(t *testing.T) {
 		_ = listener.Close()
 		if err := set.Close(); err != nil && !strings.Contains(store, "synced") {
 			t.Error(err)
+		}
+	}
+}
+
+// local.max-keys is the room for keys in the process: other keys make the first one forgotten.
+func TestMaxKeys(t *testing.T) {
+	set := core.Must(policy.Parse("f", []byte("{local: {max-keys: 1}, policies: [{name: a, key: ip, limits: 2/h}]}")))
+	defer set.Close() //nolint:errcheck // the test is over
+	for i := range 103 {
+		if d := set.Check(get("/", floodgatetest.From(fmt.Sprintf("192.0.2.%d:5", i%101)))); !d.Allowed || i > 100 && d.Remaining != 1 {
+			t.Errorf("request %d: %v", i, d)
 		}
 	}
 }
