@@ -156,7 +156,11 @@ func (o *observer) Observe(limiter string, rules []core.Rule) core.ObserverFuncs
 	}
 	o.configurations = append(o.configurations, limiter+": "+strings.Join(names, " "))
 	return core.ObserverFuncs{Decided: func(_ context.Context, d core.Decision, rule, _ int) {
-		o.decided = append(o.decided, rules[rule].Name+" "+d.Reason.String())
+		name := ""
+		if rule >= 0 {
+			name = rules[rule].Name
+		}
+		o.decided = append(o.decided, name+" "+d.Reason.String())
 	}}
 }
 
@@ -180,10 +184,12 @@ func TestObserver(t *testing.T) {
 	must(t, s.Replace(text("b", "a")))
 	take("a")
 	take("b")
-	if got := strings.Join(o.configurations, "; "); got != "site: a; site: b a" {
+	must(t, s.Replace([]byte("{name: site, policies: [{name: c, in-flight: 1}]}")))
+	s.Check(get("/"))
+	if got := strings.Join(o.configurations, "; "); got != "site: a; site: b a; site: none; site.c: site.c" {
 		t.Errorf("configurations: %s", got)
 	}
-	if got := strings.Join(o.decided, "; "); got != "a within limits; a over limit; b within limits" {
+	if got := strings.Join(o.decided, "; "); got != "a within limits; a over limit; b within limits; site.c within limits;  no rule" {
 		t.Errorf("decisions: %s", got)
 	}
 }
