@@ -101,10 +101,13 @@ func paint(t *testing.T, ctx context.Context, width int64, scheme string) {
 }
 
 // unseen has the elements that have a text or a line and cannot be seen, and those that are hidden and can be seen.
-const unseen = `[...document.querySelectorAll("body *, [hidden]")].filter(e => !e.closest("dialog:not([open]), script, style, noscript, title, option, thead .spark") &&
-  (e.textContent.trim() || e.matches("svg, path")) && (style => e.closest("[hidden]") ? e.checkVisibility() :
-    !e.checkVisibility({opacityProperty: true, visibilityProperty: true}) || style.color === getComputedStyle(document.body).backgroundColor ||
-    e.matches("svg") && e.getBoundingClientRect().height < 5 || e.matches("path") && style.stroke === "none")(getComputedStyle(e))).map(e => e.outerHTML.slice(0, 200)).join("\n")`
+const unseen = `(() => {
+  const back = e => getComputedStyle(e).backgroundColor === "rgba(0, 0, 0, 0)" && e.parentElement ? back(e.parentElement) : getComputedStyle(e).backgroundColor
+  return [...document.querySelectorAll("body *, [hidden]")].filter(e => !e.closest("dialog:not([open]), script, style, noscript, title, option, thead .spark") &&
+    (e.textContent.trim() || e.matches("svg, path")) && (style => e.closest("[hidden]") ? e.checkVisibility() :
+      !e.checkVisibility({opacityProperty: true, visibilityProperty: true}) || style.color === back(e) ||
+      e.matches("svg") && e.getBoundingClientRect().height < 5 || e.matches("path") && style.stroke === "none")(getComputedStyle(e))).map(e => e.outerHTML.slice(0, 200)).join("\n")
+})()`
 
 // fits checks that the page fits narrow and wide windows, shows all texts and lines that are not hidden, and has
 // two schemes of colours. It takes pictures.
