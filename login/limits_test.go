@@ -91,6 +91,9 @@ func TestADayOfGuessing(t *testing.T) {
 		{"one address and a stolen cookie, after Forget", login.Config{}, stolen(1, true), func(s *site, _ int) int {
 			return s.serve(with(s.cookies[0], "203.0.113.1", "alice"), http.StatusUnauthorized)
 		}, 21_600, 4 * second, 150},
+		{"1000 addresses, each with a stolen cookie, after Forget", login.Config{}, stolen(1000, true), func(s *site, i int) int {
+			return s.serve(with(s.cookies[i%1000], ip(i%1000), "alice"), http.StatusUnauthorized)
+		}, 21_600, 4 * second, 2_300},
 		{"Basic authentication, 30 at once", basic, nil, func(s *site, _ int) int {
 			s.atOnce(30, http.StatusUnauthorized, 0)
 			return 0
