@@ -27,6 +27,9 @@ func TestALogThatIsNoAccessLog(t *testing.T) {
 		if out, errs := expect(t, exitFailed, "", "replay", good, path); errs != "floodgate: "+path+": "+c.want || out != "" {
 			t.Errorf("%s: says %q %q\nwant %s", name, errs, out, c.want)
 		}
+		if strings.HasPrefix(c.want, "none") {
+			expect(t, exitFailed, "", "replay", good, real, path)
+		}
 	}
 	// A log that was rotated a moment ago is empty.
 	if out, _ := expect(t, exitFine, "", "replay", good, real, empty); !strings.Contains(out, "1 line, 1 request ") {

@@ -2,6 +2,7 @@ package dashboards
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"net/url"
 	"os"
@@ -108,6 +109,10 @@ func TestAlertsSayWhatToDo(t *testing.T) {
 	for _, r := range readRules(t) {
 		if s := r.Labels["severity"]; s != "page" && s != "ticket" {
 			t.Errorf("%s: severity %q", r.Alert, s)
+		}
+		_, section, _ := strings.Cut(string(page), "\n### "+r.Alert+"\n")
+		if section, _, _ = strings.Cut(section, "\n### "); r.For > 0 && !strings.Contains(section, fmt.Sprintf("for %.0f minutes.", time.Duration(r.For).Minutes())) {
+			t.Errorf("%s: for %v, and the page says another time", r.Alert, r.For)
 		}
 		if len(r.Annotations["summary"]) < 40 || len(r.Annotations["description"]) < 100 {
 			t.Errorf("%s: a summary and a description are missing, or are too short", r.Alert)

@@ -94,6 +94,8 @@ var shows = map[string]struct {
 	"Attempts on suspicious accounts": {"guessed at", true},
 }
 
+var percent = regexp.MustCompile(`(\d+) %$`)
+
 // A user can import the dashboard as it is.
 func TestDashboardCanBeImported(t *testing.T) {
 	d := readDashboard(t)
@@ -125,6 +127,9 @@ func TestDashboardCanBeImported(t *testing.T) {
 		for _, q := range p.Targets {
 			if q.Datasource != variable || p.Datasource != variable || q.Instant || !q.Range {
 				t.Errorf("panel %q: %+v", p.Title, q)
+			}
+			if of := percent.FindStringSubmatch(q.LegendFormat); of != nil && !strings.HasPrefix(q.Expr, "histogram_quantile(0."+of[1]+",") {
+				t.Errorf("panel %q: %q shows %s", p.Title, q.LegendFormat, q.Expr)
 			}
 		}
 	}

@@ -26,6 +26,9 @@ type described struct {
 	Description   string
 	Default       json.RawMessage
 	Examples      []json.RawMessage
+	Enum          []string // the words of a choice
+	Minimum       *int64
+	Maximum       int64
 }
 
 // schemaFields returns what the schema says of all fields of a file.
@@ -176,6 +179,12 @@ func TestTheSchemaChecksFieldsAndTypes(t *testing.T) {
 				t.Errorf("%s is taken: %v", file, problems)
 			}
 		}
+		if n := len(f.Enum); n > 0 {
+			_, problems := Read([]byte(fileWith(t, f.section, f.name, "zzz")), Options{Tier: true})
+			if want := "want " + strings.Join(f.Enum[:n-1], ", ") + " or " + f.Enum[n-1]; !strings.Contains(fmt.Sprint(problems), want) {
+				t.Errorf("%s.%s: %v; the schema: %s", f.section, f.name, problems, want)
+			}
+		}
 		for _, example := range f.Examples {
 			if file := fileWith(t, f.section, f.name, string(example)); rejected(file) {
 				t.Errorf("the schema rejects %s", file)
@@ -206,6 +215,9 @@ func TestTheReferenceHasEveryField(t *testing.T) {
 		}
 		if f.required {
 			initial = "required"
+		}
+		if f.Minimum != nil && !strings.Contains(row, fmt.Sprintf("a whole number from %d to %d", *f.Minimum, f.Maximum)) {
+			t.Errorf("%s.%s: another range: %s", f.section, f.name, row)
 		}
 		if !strings.Contains(row, f.Description+" |") || !strings.Contains(row, initial) || strings.Count(row, "|") != 6 {
 			t.Errorf("%s.%s: %s", f.section, f.name, row)
