@@ -19,9 +19,8 @@ func benchLimiter(b *testing.B, rules ...core.Rule) *core.Limiter {
 	return core.Must(core.New(core.Config{Rules: rules}))
 }
 
-// benchKeys returns keys whose texts stand one behind the other in memory: used
-// in this order, which is none to a hash table, they cost no cache miss of
-// their own.
+// benchKeys returns keys whose texts stand one behind the other in memory: used in this order,
+// which is none to a hash table, they cost no cache miss of their own.
 func benchKeys(n int) []string {
 	keys := make([]string, n)
 	for i := range keys {

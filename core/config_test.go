@@ -224,8 +224,7 @@ func TestReconfigureEndsTheBlocksOfARuleThatItRemoves(t *testing.T) {
 	}
 }
 
-// Exactly as many are allowed as the highest quota allows, while
-// the limits change all the time.
+// Exactly as many are allowed as the highest quota allows, while the limits change all the time.
 func TestReconfigureUnderLoad(t *testing.T) {
 	l := newLimiter(t, oneRule(core.PerHour(500)), newClock())
 	var allowed atomic.Int64

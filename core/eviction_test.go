@@ -137,9 +137,8 @@ func TestAKeyThatGotHitsBackMakesRoomFirst(t *testing.T) {
 	}
 }
 
-// Somebody who is denied under one username fills the store with made-up ones.
-// He needs as many denied usernames as the rule's share of MaxKeys to get rid
-// of his own counter.
+// Somebody who is denied under one username fills the store with made-up ones. He needs as many
+// denied usernames as the rule's share of MaxKeys to get rid of his own counter.
 func TestWhatReleasesADeniedUsername(t *testing.T) {
 	const maxKeys, quota = 900, 5
 	_, l := sharedStore(t, maxKeys, 100_000_000, quota, quota) // address; address and account; account

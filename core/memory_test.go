@@ -46,8 +46,7 @@ func TestMaxKeysIsNeverExceeded(t *testing.T) {
 	}
 }
 
-// The memory of keys that have expired is given back, table by table, while
-// others arrive.
+// The memory of keys that have expired is given back, table by table, while others arrive.
 func TestMemoryShrinksWhenItsKeysExpire(t *testing.T) {
 	c := newClock()
 	m, l := memoryLimiter(t, 100_000, c, core.PerSecond(5), core.Limit{Quota: 5, Window: time.Second, Algorithm: core.SlidingLog})

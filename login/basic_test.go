@@ -11,8 +11,7 @@ import (
 	"github.com/floodgate-go/floodgate/login"
 )
 
-// A handler of Basic authentication may serve methods that Config.Methods does not
-// name.
+// A handler of Basic authentication may serve methods that Config.Methods does not name.
 func TestBasicAuthenticationIsLimitedWithEveryMethod(t *testing.T) {
 	for _, methods := range [][]string{nil, {"GET"}} {
 		for _, method := range []string{"GET", "HEAD", "POST", "PROPFIND"} {

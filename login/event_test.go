@@ -44,8 +44,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// The hashes depend on the first secret and on the account or the address, and on nothing
-// else.
+// The hashes depend on the first secret and on the account or the address, and on nothing else.
 func TestEventsHaveKeyedHashesOfAccountsAndAddresses(t *testing.T) {
 	event := func(secrets [][]byte, ip, user string) login.Event {
 		s := newSite(t, login.Config{Secrets: secrets})

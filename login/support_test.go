@@ -90,8 +90,7 @@ func TestResponsesDoNotRevealWhetherAnAccountExists(t *testing.T) {
 	}
 }
 
-// Each Unblock resets the failures of each address once, whenever the account was unblocked
-// before.
+// Each Unblock resets the failures of each address once, whenever the account was unblocked before.
 func TestEachUnblockResetsEachAddressOnce(t *testing.T) {
 	failures := login.DefaultFailures
 	failures.Lockout = core.Lockout{First: time.Hour, Factor: 1}

@@ -192,8 +192,7 @@ func ExampleSet_Explain() {
 	// admin: false, the path is none of /admin/**; key "", []
 }
 
-// The store of the program takes the place of the one in the file, and the program
-// closes it.
+// The store of the program takes the place of the one in the file, and the program closes it.
 func ExampleWithStore() {
 	store := core.Must(core.NewMemory(core.MemoryConfig{MaxKeys: 10_000}))
 	defer store.Close() //nolint:errcheck // never fails
@@ -269,8 +268,7 @@ func ExampleWithoutWaiting() {
 	// 429
 }
 
-// denials counts the requests that the limits of a file deny. Package observe counts
-// more.
+// denials counts the requests that the limits of a file deny. Package observe counts more.
 type denials struct{ n int }
 
 func (r *denials) Observe(string, []core.Rule) core.ObserverFuncs {

@@ -18,8 +18,7 @@ import (
 // broken is a file with something wrong, and what is to be said of it.
 type broken struct{ name, text, want string }
 
-// brokenFiles reads testdata/broken_files.txt: "=== name", the file, ">>>", the
-// messages.
+// brokenFiles reads testdata/broken_files.txt: "=== name", the file, ">>>", the messages.
 func brokenFiles(t testing.TB) (all []broken) {
 	t.Helper()
 	text, err := os.ReadFile("testdata/broken_files.txt")

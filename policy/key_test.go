@@ -93,9 +93,8 @@ func TestAValueIsTheOneThatEveryFrameworkReads(t *testing.T) {
 	}
 }
 
-// A handler may decode a body without a look at its type, and a framework may look
-// only at how the type begins: a policy that depends on a value of the body counts
-// such a request.
+// A handler may decode a body without a look at its type, and a framework may look only at how the
+// type begins: a policy that depends on a value of the body counts such a request.
 func TestABodyOfAnotherTypeGetsAroundNoPolicy(t *testing.T) {
 	const object, form = `{"action":"login"}`, "action=login"
 	for _, row := range []struct{ value, contentType, body string }{

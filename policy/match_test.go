@@ -71,9 +71,8 @@ policies:
 	}
 }
 
-// A list only denies all other addresses, whatever the limits are and whether or not
-// the client has an address. It concerns the requests of the policy's match, and CORS
-// preflights too.
+// A list only denies all other addresses, whatever the limits are and whether or not the client has
+// an address. It concerns the requests of the policy's match, and CORS preflights too.
 func TestAListOnlyDeniesAllOthers(t *testing.T) {
 	s := newSite(t, `
 policies:

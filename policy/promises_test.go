@@ -185,8 +185,7 @@ func TestWithoutAKeyAllShareOneQuota(t *testing.T) {
 	s.expect(429, "PUT", "/c", from("10.0.0.3"))
 }
 
-// A rule's limits hold together, and a request that one of them denies is
-// charged to none.
+// A rule's limits hold together, and a request that one of them denies is charged to none.
 func TestSeveralLimitsOfARule(t *testing.T) {
 	s := newSite(t, `policies: [{name: api, limits: [2/s fixed_window, {maximumRequests: 3, timePeriodInMilliseconds: 60000}]}]`)
 	s.expect(200, "GET", "/")

@@ -218,9 +218,8 @@ func TestMaxKeys(t *testing.T) {
 	}
 }
 
-// What a file may say is the same with the file's own store and with another in its
-// place, as floodgate check has it: no file passes the check and fails in the
-// service.
+// What a file may say is the same with the file's own store and with another in its place, as
+// floodgate check has it: no file passes the check and fails in the service.
 func TestACheckedFileIsTakenByTheService(t *testing.T) {
 	const memcached, redis, synced = `memcached: {servers: ["127.0.0.1:1"]}`, `redis: {address: "127.0.0.1:1"}`, `synced: {redis: {address: "127.0.0.1:1"}}`
 	for _, c := range []struct {

@@ -91,8 +91,7 @@ func TestADenialEndsTheChain(t *testing.T) {
 	}
 }
 
-// A middleware before the limiter writes the response, so that the limiter cannot
-// know its status.
+// A middleware before the limiter writes the response, so that the limiter cannot know its status.
 func TestAnErrorThatAnotherMiddlewareAnswersIsNoSuccess(t *testing.T) {
 	failed := errors.New("failed")
 	for name, row := range map[string]struct {

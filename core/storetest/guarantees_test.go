@@ -13,8 +13,7 @@ import (
 	"github.com/floodgate-go/floodgate/core/storetest"
 )
 
-// liar is a store that several instances share, and that says of itself what is
-// not true.
+// liar is a store that several instances share, and that says of itself what is not true.
 type liar struct {
 	says  core.Guarantees
 	fault string

@@ -44,8 +44,7 @@ func TestGuarantees(t *testing.T) {
 	})
 }
 
-// wrongEnv names the fault of the store that TestWrongStore runs the suite
-// with.
+// wrongEnv names the fault of the store that TestWrongStore runs the suite with.
 const wrongEnv = "FLOODGATE_WRONG_STORE"
 
 // wrong is an in-process store with a fault.

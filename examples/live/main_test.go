@@ -17,8 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// The page shows the traffic of the program, and an operator on this machine lets a
-// client in.
+// The page shows the traffic of the program, and an operator on this machine lets a client in.
 func TestTheProgram(t *testing.T) {
 	base, _ := exampletest.Serve(t, func(ctx context.Context, _ *slog.Logger, listening func(net.Addr)) error {
 		return run(ctx, "127.0.0.1:0", true, slog.New(slog.DiscardHandler), listening)

@@ -45,8 +45,7 @@ func ask(t *testing.T, method, url string) (*http.Response, string) {
 	return resp, string(body)
 }
 
-// Three in 6000 ms by method, as the file says; and as another file says while
-// the gateway runs.
+// Three in 6000 ms by method, as the file says; and as another file says while the gateway runs.
 func TestTheGateway(t *testing.T) {
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, r.Method+" "+r.URL.Path+" for "+r.Header.Get("X-Forwarded-Host"))

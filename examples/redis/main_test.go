@@ -28,8 +28,7 @@ request 8 to instance 2: 429 Too Many Requests, 0 left
 	}
 }
 
-// Redis hangs, then dies; an instance then allows its share of
-// the limit, two of five, by itself.
+// Redis hangs, then dies; an instance then allows its share of the limit, two of five, by itself.
 func TestRedisGoesAway(t *testing.T) {
 	server := redistest.Start(t)
 	proxy := faultproxy.Start(t, server.Addr)

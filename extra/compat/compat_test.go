@@ -60,8 +60,7 @@ func TestChi(t *testing.T) {
 	want(t, statuses(r, "/a/1", "/a/2", "/none", "/a/3"), 200, 200, 404, 429)
 }
 
-// A limiter that keys by route belongs on chi's routes: in Use no route has been
-// matched yet.
+// A limiter that keys by route belongs on chi's routes: in Use no route has been matched yet.
 func TestChisRoutes(t *testing.T) {
 	for name, row := range map[string]struct {
 		mount    func(r chi.Router, l func(http.Handler) http.Handler)

@@ -45,8 +45,7 @@ func chiSites(t testing.TB) (all []pathtest.Site) {
 	return all
 }
 
-// Whatever spelling of a path reaches a handler of chi, the handler's policy
-// counts it.
+// Whatever spelling of a path reaches a handler of chi, the handler's policy counts it.
 func TestNoSpellingOfAPathGetsAroundItsPolicyInChi(t *testing.T) {
 	for _, s := range chiSites(t) {
 		pathtest.Compare(t, s, 200)

@@ -46,9 +46,8 @@ func answers(url string) bool {
 
 const link = `document.getElementById("link").textContent`
 
-// Two instances share a Redis. The page of the one that dies says that what it shows is
-// old. The page of the other one goes on with its own traffic, and says that this is all that
-// it shows.
+// Two instances share a Redis. The page of the one that dies says that what it shows is old. The
+// page of the other one goes on with its own traffic, and says that this is all that it shows.
 func TestAnInstanceDies(t *testing.T) {
 	server := redistest.Start(t)
 	one := start(t, "one", server.Addr, live.Config{Authorize: anybody})

@@ -124,8 +124,7 @@ func TestNothingOfOursKeepsTheLinkerFromDroppingMethods(t *testing.T) {
 	}
 }
 
-// Who imports one adapter or one store compiles no other framework, and no
-// other store's client.
+// Who imports one adapter or one store compiles no other framework, and no other store's client.
 func TestAConsumerTakesOneClientAlong(t *testing.T) {
 	heavy := map[string]string{ // whose is it
 		"github.com/gin-gonic/gin":                 "adapters/gin",

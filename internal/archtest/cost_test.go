@@ -103,8 +103,7 @@ const costs = "../../docs/reference/dependencies.md"
 
 var costRow = regexp.MustCompile("(?m)^\\| `([a-z0-9/]+)` \\| (\\d+) \\((\\d+)\\) \\| (\\d+) \\((\\d+)\\) \\| (\\d+) \\((\\d+)\\) \\|")
 
-// What a program has to take along is what the page says, so that it does not grow
-// unnoticed.
+// What a program has to take along is what the page says, so that it does not grow unnoticed.
 func TestWhatAConsumerTakesAlongIsWhatThePageSays(t *testing.T) {
 	text, err := os.ReadFile(costs)
 	if err != nil {

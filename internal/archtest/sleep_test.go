@@ -67,8 +67,7 @@ func TestTestsSleepInBubblesOnly(t *testing.T) {
 	}
 }
 
-// calls reports whether a function of a package is mentioned; pkg is "" for the package
-// itself.
+// calls reports whether a function of a package is mentioned; pkg is "" for the package itself.
 func calls(body ast.Node, pkg, name string) (found bool) {
 	ast.Inspect(body, func(node ast.Node) bool {
 		switch n := node.(type) {

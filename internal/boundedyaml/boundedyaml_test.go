@@ -38,8 +38,7 @@ func TestBoundsOfText(t *testing.T) {
 	}
 }
 
-// Characters that only look like those of a list, a field or an alias are not
-// counted.
+// Characters that only look like those of a list, a field or an alias are not counted.
 func TestBoundsOfTextIgnoreWords(t *testing.T) {
 	for name, text := range map[string]string{
 		"colons in words":       strings.Repeat("a:b ", MaxNodes+1),
@@ -107,8 +106,7 @@ func TestNoDocumentIsLost(t *testing.T) {
 	}
 }
 
-// A message has the place, and nothing of what the parser quotes, but single
-// characters.
+// A message has the place, and nothing of what the parser quotes, but single characters.
 func TestMessage(t *testing.T) {
 	for text, want := range map[string]string{
 		"a: |hunter2":             "1:4: is no YAML: invalid header option: ...",

@@ -9,9 +9,8 @@ import (
 	"github.com/floodgate-go/floodgate/policy"
 )
 
-// CheckPolicies returns what policy.Parse says of the blocks that are policy
-// files. A block that is one of a service's, with users and tiers, is one here
-// too: the program's part is given.
+// CheckPolicies returns what policy.Parse says of the blocks that are policy files. A block that is
+// one of a service's, with users and tiers, is one here too: the program's part is given.
 func CheckPolicies(pages []*Page) (problems []Problem, n int) {
 	for _, p := range pages {
 		for _, b := range p.Blocks {

@@ -78,8 +78,7 @@ func (f *fleet) start(i int) {
 	f.all = append(f.all, f.running[i])
 }
 
-// kill kills a process when it has taken so often (at most enough), and starts
-// another one.
+// kill kills a process when it has taken so often (at most enough), and starts another one.
 func (f *fleet) kill(i, takes int) {
 	f.t.Helper()
 	f.running[i].Wait("try", takes)
@@ -115,8 +114,7 @@ func (f *fleet) allowed(key int) (allowed, unknown int64) {
 	return allowed, unknown
 }
 
-// rest takes by itself what the processes have left, and returns how much of each
-// key that was.
+// rest takes by itself what the processes have left, and returns how much of each key that was.
 func rest(t *testing.T, w work) (all int64, own []int64) {
 	t.Helper()
 	store, err := w.open(context.Background())
@@ -143,10 +141,9 @@ func rest(t *testing.T, w work) (all int64, own []int64) {
 	return all, own
 }
 
-// check checks that a key's quota was allowed, by the processes and what was
-// left: no more of it, and no less than what nobody knows of. An approximate
-// store may exceed it by what the others allow between two exchanges, and forgets
-// as much with each process that is killed.
+// check checks that a key's quota was allowed, by the processes and what was left: no more of it,
+// and no less than what nobody knows of. An approximate store may exceed it by what the others
+// allow between two exchanges, and forgets as much with each process that is killed.
 func check(t *testing.T, what string, quota, allowed, unknown int64, f ...*fleet) {
 	t.Helper()
 	most := quota
@@ -194,9 +191,8 @@ func TestProcessesShareGroupsOfKeys(t *testing.T) {
 	})
 }
 
-// Two versions of a program beside each other, with another window and another
-// set of limits under the same names, each allow their own quota. Hits of a limit
-// that both have are counted together.
+// Two versions of a program beside each other, with another window and another set of limits under
+// the same names, each allow their own quota. Hits of a limit that both have are counted together.
 func TestProcessesOfTwoVersions(t *testing.T) {
 	eachKind(t, func(t *testing.T, kind, addr string) {
 		const older, newer, both = 100, 150, 100_000

@@ -43,9 +43,8 @@ type work struct {
 	InFlight   *inFlight      // it does this instead
 }
 
-// rules returns the rules as the kind of store can count for them: PostgreSQL in
-// windows that begin at the same time everywhere, which are so long that hardly a
-// test runs when one begins.
+// rules returns the rules as the kind of store can count for them: PostgreSQL in windows that begin
+// at the same time everywhere, which are so long that hardly a test runs when one begins.
 func (w work) rules() (rules []core.StoreRule) {
 	for i, limits := range w.Limits {
 		r := core.StoreRule{Name: fmt.Sprint("r", i)}
@@ -134,10 +133,9 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// worker is the program of the processes of this package's tests. Its argument is
-// its work, as JSON. It takes until it has been denied often enough, and writes
-// "try" before each take, and after it the number of the key with "allowed", or
-// "denied".
+// worker is the program of the processes of this package's tests. Its argument is its work, as
+// JSON. It takes until it has been denied often enough, and writes "try" before each take, and
+// after it the number of the key with "allowed", or "denied".
 func worker() error {
 	var w work
 	if err := json.Unmarshal([]byte(os.Args[1]), &w); err != nil {

@@ -128,8 +128,7 @@ func TestAFarDebtIsAFullBucketOfItsOwnQuota(t *testing.T) {
 	}
 }
 
-// The burst of a quota does not depend on the quotas in between, however they are
-// rounded.
+// The burst of a quota does not depend on the quotas in between, however they are rounded.
 func TestABurstIsInProportionToTheLimit(t *testing.T) {
 	for _, l := range []Limit{
 		{Quota: 3, Capacity: 7, Window: hour, Algorithm: TokenBucket},

@@ -267,9 +267,8 @@ func TestWideArithmeticIsExact(t *testing.T) {
 	}
 }
 
-// A clock that is behind a state by less than one window decides at the state's
-// time, counts waits from its own, charges at the state's time, and changes
-// nothing by looking.
+// A clock that is behind a state by less than one window decides at the state's time, counts waits
+// from its own, charges at the state's time, and changes nothing by looking.
 func TestADecisionIsMadeAtTheStoredTime(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))

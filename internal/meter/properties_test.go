@@ -28,8 +28,7 @@ func smallLimit(r *rand.Rand) Limit {
 	return l
 }
 
-// walk takes random steps with a meter and the plain model, and calls check after
-// each.
+// walk takes random steps with a meter and the plain model, and calls check after each.
 func walk(t *testing.T, rounds int, check func(fail func(string, ...any), m *Meter, p *plain, w []uint64, now int64, r *rand.Rand)) {
 	t.Helper()
 	seed := rand.Uint64()

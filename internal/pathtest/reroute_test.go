@@ -120,8 +120,7 @@ var reroutes = []struct {
 	}},
 }
 
-// A request that passes the policies again with another method and path is counted
-// for these.
+// A request that passes the policies again with another method and path is counted for these.
 func TestARequestThatIsRoutedAgainIsCountedForItsNewPath(t *testing.T) {
 	gin.SetMode(gin.ReleaseMode)
 	for _, c := range reroutes {

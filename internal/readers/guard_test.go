@@ -33,8 +33,7 @@ var notRead = map[string]bool{
 	"a number that a float64 cannot tell from the next": true, "a number with a fraction": true,
 }
 
-// The attacks are real: without a guard, some handler reads the victim's name from each of
-// them.
+// The attacks are real: without a guard, some handler reads the victim's name from each of them.
 func TestTheAttacksAreReal(t *testing.T) {
 	all := logins(readers.Guarded(t, func(c *login.Config) {
 		c.Sources = []core.KeyFunc{keyfuncs.Static("anybody")}

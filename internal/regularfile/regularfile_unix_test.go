@@ -13,8 +13,7 @@ import (
 	"github.com/floodgate-go/floodgate/internal/regularfile"
 )
 
-// Links to regular files are read, at most one byte more than asked for. Nothing else
-// is opened.
+// Links to regular files are read, at most one byte more than asked for. Nothing else is opened.
 func TestRead(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }

@@ -31,8 +31,7 @@ func TestPlain(t *testing.T) {
 	}
 }
 
-// If one of the functions for letter case maps two names to the same text, they have the same
-// key.
+// If one of the functions for letter case maps two names to the same text, they have the same key.
 func TestFoldJoinsNamesThatHandlersReadAsTheSame(t *testing.T) {
 	fold := func(s string) string {
 		folded, err := usernames.Fold(s)

@@ -214,8 +214,7 @@ func TestAChangeIsHeardAtOnce(t *testing.T) {
 	}
 }
 
-// A denial is remembered for a second at most, and one caller asks again a little
-// earlier.
+// A denial is remembered for a second at most, and one caller asks again a little earlier.
 func TestADenialIsRememberedForASecond(t *testing.T) {
 	f := newFixture(t, denycache.Config{}, hourly(1))
 	f.useUp()

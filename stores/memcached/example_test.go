@@ -27,8 +27,7 @@ func ExampleNew() {
 	// Output: api <nil>
 }
 
-// A test moves the clock, and makes the store ask memcached about every
-// request.
+// A test moves the clock, and makes the store ask memcached about every request.
 func ExampleNew_options() {
 	now := time.Now()
 	store, err := memcachedstore.New([]string{"127.0.0.1:11211"},
@@ -67,9 +66,8 @@ func ExampleLongestLifetime() {
 	// 100 per 30d (fixed_window) false
 }
 
-// A program counts for a limiter's name once on the same servers. A second
-// store for the name is an error, unless the program is several instances at
-// once, as a test may be.
+// A program counts for a limiter's name once on the same servers. A second store for the name is an
+// error, unless the program is several instances at once, as a test may be.
 func ExampleAnotherInstance() {
 	for _, opts := range [][]memcachedstore.Option{nil, nil, {memcachedstore.AnotherInstance()}} {
 		store := core.Must(memcachedstore.New([]string{"127.0.0.1:11213"}, opts...))

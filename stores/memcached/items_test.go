@@ -82,8 +82,7 @@ func TestAnItemThatOutlivesMemcachedsLongestTime(t *testing.T) {
 	}
 }
 
-// What is sealed opens as it was; what has been cut, padded or changed does
-// not.
+// What is sealed opens as it was; what has been cut, padded or changed does not.
 func FuzzOpen(f *testing.F) {
 	f.Add([]byte("state"), []byte("5 "), 2)
 	f.Add([]byte{}, []byte{}, 0)
@@ -135,8 +134,7 @@ func TestAnOperationWhoseTurnDoesNotComeInTime(t *testing.T) {
 	}
 }
 
-// Callers that take the same keys in different orders do not wait for each other without
-// end.
+// Callers that take the same keys in different orders do not wait for each other without end.
 func TestTurnsAreTakenInOneOrder(t *testing.T) {
 	s := &turns{seed: maphash.MakeSeed()}
 	var wg sync.WaitGroup

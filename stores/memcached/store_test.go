@@ -21,8 +21,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience is a timeout that never passes, for tests of decisions on machines
-// that may be busy.
+// patience is a timeout that never passes, for tests of decisions on machines that may be busy.
 const patience = 20 * time.Second
 
 func newStore(t testing.TB, servers []string, opts ...memcachedstore.Option) *memcachedstore.Store {

@@ -304,8 +304,7 @@ func TestAResetOfSeveralKeysIsDoneForTheOthers(t *testing.T) {
 	}
 }
 
-// A reset of all forgets the keys of all rules, and those of no other limiter, on every
-// server.
+// A reset of all forgets the keys of all rules, and those of no other limiter, on every server.
 func TestAResetOfAllForgetsTheLimitersKeys(t *testing.T) {
 	t.Parallel()
 	_, several := newCluster(t)

@@ -326,9 +326,8 @@ func anyCalendar(r *rand.Rand, quota int64) core.Limit {
 // lockouts stands for fixed windows with a lockout beside the algorithms.
 const lockouts core.Algorithm = 5
 
-// smallLimit returns a limit of so few hits and such short times that a few steps
-// reach every edge of its arithmetic, or of so many hits that one costs a small
-// part of a microsecond.
+// smallLimit returns a limit of so few hits and such short times that a few steps reach every edge
+// of its arithmetic, or of so many hits that one costs a small part of a microsecond.
 func smallLimit(r *rand.Rand, a core.Algorithm) core.Limit {
 	ms := time.Millisecond
 	l := core.Limit{Algorithm: a, Quota: 1 + r.Int64N(6), Window: time.Duration(1+r.IntN(4)) * ms}

@@ -74,8 +74,7 @@ func ExampleNew_options() {
 	// Output: <nil> false
 }
 
-// A limiter is made anew in the same process: Close of the first store releases
-// its name.
+// A limiter is made anew in the same process: Close of the first store releases its name.
 func ExampleStore_Close() {
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6381"})
 	defer client.Close() //nolint:errcheck // nobody is left to tell

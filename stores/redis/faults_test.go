@@ -24,8 +24,7 @@ import (
 
 var hourly = []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerHour(10)}}}
 
-// bind binds a store, without denial cache, with the client and rules to a name
-// of its own.
+// bind binds a store, without denial cache, with the client and rules to a name of its own.
 func bind(t testing.TB, client redis.UniversalClient, rules []core.StoreRule, opts ...redisstore.Option) core.Counters {
 	t.Helper()
 	return core.Must(redisstore.New(client, append(opts, redisstore.WithoutDenialCache(), redisstore.AnotherInstance())...).Open(bindName(t), rules))
@@ -174,8 +173,7 @@ func TestASwallowedReplyKeepsNobodyWaiting(t *testing.T) {
 	})
 }
 
-// What a server denies charges nothing. It goes on when the server permits
-// it again.
+// What a server denies charges nothing. It goes on when the server permits it again.
 func TestWhatAServerDenies(t *testing.T) {
 	server := redistest.Start(t, "--maxmemory-policy", "noeviction")
 	client := redis.NewClient(&redis.Options{Addr: server.Addr, Username: "limited", Password: "secret"})

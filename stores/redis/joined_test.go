@@ -145,8 +145,7 @@ func (c *company) check(want func(error) bool) {
 // fine is what callers expect who are told whether they are admitted.
 func fine(err error) bool { return err == nil }
 
-// of tells whether an error is of the class, and whether it says that nothing was
-// charged.
+// of tells whether an error is of the class, and whether it says that nothing was charged.
 func of(says string, charged bool) func(error) bool {
 	return func(err error) bool {
 		var e *redisstore.Error
@@ -213,8 +212,7 @@ func TestALateReplyOfManyKeepsNobodyWaiting(t *testing.T) {
 	}
 }
 
-// Callers whose deadline passes before their exchange begins are not charged, not
-// even later.
+// Callers whose deadline passes before their exchange begins are not charged, not even later.
 func TestWhoWaitsForTooLongIsNotCharged(t *testing.T) {
 	t.Parallel()
 	c := newCompany(t, 300*time.Millisecond)

@@ -28,8 +28,7 @@ func (c goneCounters) Reopen([]core.StoreRule) (core.Counters, error) { return c
 
 var discard = slog.New(slog.DiscardHandler)
 
-// Four instances share a limit of 8. While the shared store is gone, each
-// allows a quarter of it.
+// Four instances share a limit of 8. While the shared store is gone, each allows a quarter of it.
 func ExampleNew() {
 	store := core.Must(resilient.New(gone{}, resilient.Config{Instances: 4, Log: discard}))
 	defer store.Close() //nolint:errcheck // never fails

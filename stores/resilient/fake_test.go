@@ -18,8 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience is a timeout that never passes, for tests of decisions on machines
-// that may be busy.
+// patience is a timeout that never passes, for tests of decisions on machines that may be busy.
 const patience = 20 * time.Second
 
 var errGone = errors.New("connection refused")

@@ -34,8 +34,7 @@ func TestAnOperationGivesUpAfterItsAttempts(t *testing.T) {
 	})
 }
 
-// An operation whose caller has hung up is not tried again, and says that it has changed
-// nothing.
+// An operation whose caller has hung up is not tried again, and says that it has changed nothing.
 func TestACanceledOperationIsNotTriedAgain(t *testing.T) {
 	for _, op := range []core.Op{core.OpTake, core.OpCharge, core.OpBlock} {
 		synctest.Test(t, func(t *testing.T) {
@@ -202,8 +201,7 @@ func TestABlockedKey(t *testing.T) {
 	taken(true)
 }
 
-// A take of several keys over a Swapper charges all or none, whatever happens
-// between its steps.
+// A take of several keys over a Swapper charges all or none, whatever happens between its steps.
 func TestATakeOverASwapperChargesAllOrNone(t *testing.T) {
 	eachBetween(t, func(b *between, events map[int]func(b *between) error) {
 		b.charge("a", "c")
@@ -230,8 +228,7 @@ func TestATakeOverASwapperChargesAllOrNone(t *testing.T) {
 	})
 }
 
-// between is a limiter of three rules over a swapper, and another one that
-// comes in between.
+// between is a limiter of three rules over a swapper, and another one that comes in between.
 type between struct {
 	t        *testing.T
 	s        *swapper
@@ -335,10 +332,9 @@ func (b *between) hits() (hits []core.Hit) {
 	return hits
 }
 
-// eachBetween runs f with each event before each of the first steps, alone and
-// together with another one before a later step, and with a key that is changed
-// before all steps from one on. It does so in a bubble, because the store waits
-// between attempts.
+// eachBetween runs f with each event before each of the first steps, alone and together with
+// another one before a later step, and with a key that is changed before all steps from one on. It
+// does so in a bubble, because the store waits between attempts.
 func eachBetween(t *testing.T, f func(b *between, events map[int]func(b *between) error)) {
 	type events = map[int]func(b *between) error
 	run := func(name string, e events) {

@@ -173,8 +173,7 @@ func TestWhichRecordsOfOthersAreKept(t *testing.T) {
 	}
 }
 
-// body writes the fields of a state: an int64 as a signed number, a uint64 as an
-// unsigned one.
+// body writes the fields of a state: an int64 as a signed number, a uint64 as an unsigned one.
 func body(dst []byte, fields ...any) []byte {
 	for _, f := range fields {
 		switch f := f.(type) {

@@ -104,8 +104,7 @@ func TestTheWindowBeforeIsNotAskedForAlways(t *testing.T) {
 	})
 }
 
-// A key that has dropped out of the exchanges takes part with both windows when it is used
-// again.
+// A key that has dropped out of the exchanges takes part with both windows when it is used again.
 func TestAKeyThatIsUsedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, limiters := newNodes(t, newShared(), 2, synced.Config{Interval: time.Second}, aligned(100, time.Minute))
@@ -232,8 +231,7 @@ func TestABatchIsTriedAgainAsItIs(t *testing.T) {
 	})
 }
 
-// A charge counts although the client hangs up: before the decision, or while
-// the backend is asked.
+// A charge counts although the client hangs up: before the decision, or while the backend is asked.
 func TestTheClientHangsUp(t *testing.T) {
 	for _, interval := range []time.Duration{0, time.Second, -1} {
 		synctest.Test(t, func(t *testing.T) {

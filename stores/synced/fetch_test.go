@@ -84,8 +84,7 @@ func TestAProcessThatStartsLate(t *testing.T) {
 	}
 }
 
-// Windows that a limiter is bound with, or changed to, while the store works
-// are fetched too.
+// Windows that a limiter is bound with, or changed to, while the store works are fetched too.
 func TestWindowsThatAreBoundLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newShared()

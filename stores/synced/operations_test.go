@@ -313,9 +313,8 @@ func TestThroughInTheNextWindow(t *testing.T) {
 	}
 }
 
-// Processes that reset a key at the same moment, or refund what another one resets, give
-// the same hits back. No counter falls below 0 for that: afterwards the key has its quota,
-// and no hit more.
+// Processes that reset a key at the same moment, or refund what another one resets, give the same
+// hits back. No counter falls below 0 for that: afterwards the key has its quota, and no hit more.
 func TestHitsThatAreGivenBackTwice(t *testing.T) {
 	const quota = 20
 	hit := core.Hit{Rule: "r", Key: "k"}

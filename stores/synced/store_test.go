@@ -53,8 +53,7 @@ func left(t testing.TB, l *core.Limiter, key string) int64 {
 	return d.Remaining
 }
 
-// node makes one backend look like several: a process uses a namespace once for
-// each backend.
+// node makes one backend look like several: a process uses a namespace once for each backend.
 type node struct{ *shared }
 
 func newNodes(t testing.TB, b *shared, n int, c synced.Config, limits ...core.Limit) (stores []*synced.Store, limiters []*core.Limiter) {

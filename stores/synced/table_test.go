@@ -81,8 +81,7 @@ func TestExpiredCountersGo(t *testing.T) {
 	}
 }
 
-// An operation never evicts an entry that it works on itself: all its charges
-// arrive.
+// An operation never evicts an entry that it works on itself: all its charges arrive.
 func TestAnOperationKeepsItsOwnEntries(t *testing.T) {
 	s := newStore(t, nil, synced.Config{Interval: -1, MaxKeys: 1, Log: quiet})
 	var rules []core.Rule

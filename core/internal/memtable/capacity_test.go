@@ -9,8 +9,7 @@ import (
 	"github.com/floodgate-go/floodgate/internal/meter"
 )
 
-// evenHash returns the i-th of hashes that are spread evenly, however many there
-// are.
+// evenHash returns the i-th of hashes that are spread evenly, however many there are.
 func evenHash(i int) keyHash { return keyHash{place: bits.Reverse64(uint64(i + 1))} }
 
 // Memory is given back if less than an eighth of a long table is used.
@@ -42,8 +41,7 @@ func TestATableShrinks(t *testing.T) {
 	}
 }
 
-// A store that holds MaxKeys keys takes the bytes that MemoryConfig.MaxKeys
-// documents.
+// A store that holds MaxKeys keys takes the bytes that MemoryConfig.MaxKeys documents.
 func TestAFullStoreTakesTheDocumentedBytes(t *testing.T) {
 	const perShard = 2048
 	for _, limits := range []int{1, 3} {

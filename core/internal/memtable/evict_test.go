@@ -72,9 +72,8 @@ func TestADeniedKeyWeighsItsLongestWait(t *testing.T) {
 	}
 }
 
-// charged returns a table of keys to which these costs have been charged, of a
-// quota per hour. The i-th key is in the i-th slot. The slots of denied keys are
-// closed.
+// charged returns a table of keys to which these costs have been charged, of a quota per hour. The
+// i-th key is in the i-th slot. The slots of denied keys are closed.
 func charged(quota int64, costs ...int64) *table {
 	table := testTable(perHour(quota))
 	for i := range costs {

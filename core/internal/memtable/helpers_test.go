@@ -55,8 +55,7 @@ func (b *Binding) open() *Place {
 	return &p
 }
 
-// take charges cost hits to the key k at now, if its limits admit them, and
-// returns what they say.
+// take charges cost hits to the key k at now, if its limits admit them, and returns what they say.
 func (b *Binding) take(now, cost int64) (results []meter.Result, at int64, allowed bool) {
 	p := b.open()
 	results, at, allowed = make([]meter.Result, p.Limits()), now, true

@@ -21,10 +21,9 @@ func (s *storeModel) states(k modelKey) (states map[meter.Identity][]uint64, hel
 	return s.tables.States(name.limiter, name.rule, k.key)
 }
 
-// learn finds out which keys are no longer in the tables. Those that had not
-// expired were evicted; they are given to check. While the clock is behind, it
-// also copies the states: what a state from the future becomes depends on when
-// the store looks at it first.
+// learn finds out which keys are no longer in the tables. Those that had not expired were evicted;
+// they are given to check. While the clock is behind, it also copies the states: what a state from
+// the future becomes depends on when the store looks at it first.
 func (s *storeModel) learn(check func(gone []modelKey)) {
 	s.tb.Helper()
 	var gone []modelKey

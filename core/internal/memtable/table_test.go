@@ -73,8 +73,7 @@ func wordsHeld(b *blocks) (words, states int) {
 	return words, states
 }
 
-// The table does as a map does, whatever the hashes, also if all keys have one
-// home, or one place.
+// The table does as a map does, whatever the hashes, also if all keys have one home, or one place.
 func TestTheTableIsAMap(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -258,8 +257,7 @@ func TestCloseForgetsAllKeys(t *testing.T) {
 	}
 }
 
-// testBits returns bits for some slots, as slotBits and as a slice. The bits
-// are few if few is set.
+// testBits returns bits for some slots, as slotBits and as a slice. The bits are few if few is set.
 func testBits(r *rand.Rand, slots int, few bool) (b slotBits, model []bool) {
 	b, model = newSlotBits(slots), make([]bool, slots)
 	for i := range model {
@@ -308,8 +306,7 @@ func TestBitsMoveWithTheSlots(t *testing.T) {
 	}
 }
 
-// Keys of both kinds, with and without a zero byte at their end, are all
-// different.
+// Keys of both kinds, with and without a zero byte at their end, are all different.
 func TestDifferentKeysHaveDifferentHashes(t *testing.T) {
 	h, seen := newHasher(), map[keyHash]string{}
 	for i := range 50_000 {

@@ -119,10 +119,9 @@ func (a *attack) guess(t *testing.T, client *http.Client, b *balancer) {
 	}
 }
 
-// Four processes are replaced, one after the other, by ones whose limits have
-// other windows, while attackers guess all the time: from one address, and for
-// one account. Each version allows its own quota, so that no more guesses are
-// judged than the larger of both promises.
+// Four processes are replaced, one after the other, by ones whose limits have other windows, while
+// attackers guess all the time: from one address, and for one account. Each version allows its own
+// quota, so that no more guesses are judged than the larger of both promises.
 func TestARollingDeployUnderAttack(t *testing.T) {
 	for kind, start := range map[string]func(t *testing.T) string{
 		"redis":     func(t *testing.T) string { return "redis://" + redistest.Start(t).Addr + "/0" },

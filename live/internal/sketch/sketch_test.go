@@ -17,9 +17,8 @@ func key(i int) sketch.Key {
 	return sketch.Key{Rule: fmt.Sprint("rule ", i%3), Key: fmt.Sprintf("key %d", i)}
 }
 
-// The bounds of the algorithm hold for every stream: no count is too small, and each is too
-// large by Over at most. Halving halves them too. If there is room for all keys, each count is
-// exact.
+// The bounds of the algorithm hold for every stream: no count is too small, and each is too large
+// by Over at most. Halving halves them too. If there is room for all keys, each count is exact.
 func TestCountsAreWithinTheirBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		room := rapid.SampledFrom([]int{16, 800}).Draw(t, "room")

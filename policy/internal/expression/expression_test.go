@@ -362,9 +362,8 @@ func TestABodyThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// No expression panics, whatever a client sends, and a key is not much longer than
-// what it was made from. How long the worst expressions take is measured by
-// BenchmarkWorstExpression.
+// No expression panics, whatever a client sends, and a key is not much longer than what it was made
+// from. How long the worst expressions take is measured by BenchmarkWorstExpression.
 func FuzzExpression(f *testing.F) {
 	for _, text := range []string{
 		"method", `header["x"] + query["y"]`, `cidr(ip, "10.0.0.0/8")`, "#[attributes.queryParams['identifier']]", `path matches "^/a+$"`, `len(form["a"]) > 3 ? "x" : json["a.b"]`,

@@ -11,8 +11,7 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 )
 
-// A password file may end as editors of any system end a line. Nothing else of it is
-// cut.
+// A password file may end as editors of any system end a line. Nothing else of it is cut.
 func TestAPasswordFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "password")
 	for text, want := range map[string]string{

@@ -88,8 +88,7 @@ var fieldNeeds = map[string]map[string]string{
 	"policy.quotas": {"key": "path"},
 }
 
-// fileWith returns a file in which a field of a mapping has a value, or lacks if the
-// value is "".
+// fileWith returns a file in which a field of a mapping has a value, or lacks if the value is "".
 func fileWith(t *testing.T, section, field, value string) string {
 	t.Helper()
 	place, known := where[section]

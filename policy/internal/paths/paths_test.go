@@ -216,9 +216,8 @@ func TestTheBoundsOfAPath(t *testing.T) {
 	}
 }
 
-// allReadings returns all ways in which routers may read an odd path: segments that
-// are empty or a dot are kept or dropped, and each slash inside a segment separates
-// two segments or does not.
+// allReadings returns all ways in which routers may read an odd path: segments that are empty or a
+// dot are kept or dropped, and each slash inside a segment separates two segments or does not.
 func allReadings(segments []segment) [][]string {
 	all := [][]string{nil}
 	add := func(to [][]string, s segment) [][]string {

@@ -38,8 +38,7 @@ func TestAnAnswerInTime(t *testing.T) {
 	}
 }
 
-// Who waits is let go in time, and what comes later changes nothing
-// of theirs.
+// Who waits is let go in time, and what comes later changes nothing of theirs.
 func TestNoAnswerInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, late := batch(), make(chan struct{})

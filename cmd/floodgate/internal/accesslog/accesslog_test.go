@@ -181,8 +181,7 @@ func gzipped(t *testing.T, text string) []byte {
 	return b.Bytes()
 }
 
-// A number is a time in seconds, milliseconds, microseconds or nanoseconds, told
-// apart by its size.
+// A number is a time in seconds, milliseconds, microseconds or nanoseconds, told apart by its size.
 func TestTheUnitsOfATime(t *testing.T) {
 	for number, want := range map[string]time.Time{
 		"0":                   time.Unix(0, 0),
