@@ -233,7 +233,7 @@ func TestWhichClientsKeepDeadlines(t *testing.T) {
 		"go-redis's default":   {redis.Options{}, false},
 		"keeps deadlines":      {redis.Options{}, true},
 		"never times out":      {redis.Options{ReadTimeout: -1}, true},
-		"no deadlines":         {redis.Options{ReadTimeout: -2}, false},
+		"no read deadlines":    {redis.Options{ReadTimeout: -2, WriteTimeout: time.Second}, false},
 		"no write deadlines":   {redis.Options{WriteTimeout: -2}, false},
 		"OnConnect":            {redis.Options{OnConnect: func(context.Context, *redis.Conn) error { return nil }}, false},
 		"credentials provider": {redis.Options{CredentialsProvider: func() (string, string) { return "", "" }}, false},
