@@ -131,10 +131,13 @@ func TestURLsOfServers(t *testing.T) {
 	}
 }
 
-// A client of a URL dials once, so that the error tells that nobody listens, and
+// A client of a URL dials once, unless the URL says more, so that the error tells that nobody listens, and
 // not that the time is up. It ends a command in time.
 func TestAClientOfAURLDialsOnce(t *testing.T) {
-	for _, text := range []string{"redis://127.0.0.1:1", "unix:///nowhere.sock", "redis+sentinel://127.0.0.1:1/0?master=m", "redis+cluster://127.0.0.1:1?addr=[::1]:1"} {
+	for text, want := range map[string]int{
+		"redis://127.0.0.1:1": 1, "unix:///nowhere.sock": 1, "redis+sentinel://127.0.0.1:1/0?master=m": 1, "redis+cluster://127.0.0.1:1?addr=[::1]:1": 1,
+		"redis+cluster://127.0.0.1:1?dialer_retries=3": 3,
+	} {
 		client := core.Must(redisstore.NewClient(text))
 		defer client.Close() //nolint:errcheck // nothing was sent
 		var dials int
@@ -145,7 +148,7 @@ func TestAClientOfAURLDialsOnce(t *testing.T) {
 		case *redis.ClusterClient:
 			dials, inTime = c.Options().DialerRetries, c.Options().ContextTimeoutEnabled
 		}
-		if dials != 1 || !inTime {
+		if dials != want || !inTime {
 			t.Errorf("%s: dialed %d times, in time %v", text, dials, inTime)
 		}
 	}
