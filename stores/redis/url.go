@@ -27,8 +27,8 @@ import (
 //
 // The parameters are those of [redis.ParseURL] and [redis.ParseClusterURL]. With Sentinel they are
 // the primary's name (master), further Sentinels (addr), sentinel_username and sentinel_password. A
-// server that cannot be reached is dialed once for each command, unless dialer_retries asks for
-// more. The client ends a command by the deadline of its context (ContextTimeoutEnabled). NewClient
+// server that cannot be reached is dialed once for each command, unless the URL of a cluster has
+// dialer_retries. The client ends a command by its context's deadline (ContextTimeoutEnabled). NewClient
 // does not connect. The caller closes the client. The error wraps [core.ErrConfig], and never
 // contains a password.
 func NewClient(text string) (redis.UniversalClient, error) {
@@ -64,7 +64,7 @@ func clientOf(text string) (redis.UniversalClient, error) {
 		if err != nil {
 			return nil, err
 		}
-		o.DialerRetries, o.ContextTimeoutEnabled = max(o.DialerRetries, dials), true
+		o.DialerRetries, o.ContextTimeoutEnabled = dials, true
 		return redis.NewClient(o), nil
 	case "redis+cluster", "rediss+cluster":
 		o, err := redis.ParseClusterURL(u.String())
