@@ -37,6 +37,7 @@ func TestPostField(t *testing.T) {
 		{"form, a malformed escape", formType, "username=%zz", bad},
 		{"form, a malformed escape in another field", formType, "%zz=%&username=alice", "alice"},
 		{"form, a semicolon", formType, "username=alice;x", bad},
+		{"form, an escaped semicolon", formType, "username=alice%3Bx", "alice;x"},
 		{"form, a semicolon in another field", formType, "a=b;username=bob&username=alice", "alice"},
 		{"brackets", formType, "username%5B%5D=alice", "alice"},
 		{"brackets inside", formType, "userna[]me=alice", "alice"},

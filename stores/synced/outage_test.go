@@ -127,7 +127,8 @@ func TestTheLogOfAnOutage(t *testing.T) {
 			}
 			for _, key := range []string{"ann", what} {
 				d, err := l.Take(t.Context(), 1, core.Hit{Rule: "r", Key: key})
-				if want := failures > recoveries; err != nil || d.Degraded != want {
+				peeked, _ := l.Peek(t.Context(), 1, core.Hit{Rule: "r", Key: key})
+				if want := failures > recoveries; err != nil || d.Degraded != want || peeked.Degraded != want {
 					t.Errorf("%s: key %q: degraded %v, want %v; error %v", what, key, d.Degraded, want, err)
 				}
 			}

@@ -76,7 +76,7 @@ var where = map[string]struct {
 	"policy":    {"{store: {redis: {address: 'a:1'}}, policies: [%s]}", map[string]string{"name": "a", "limits": "1/s"}},
 	"match":     {"{policies: [{name: a, limits: 1/s, match: %s}]}", nil},
 	"limit":     {"{policies: [{name: a, limits: %s}]}", map[string]string{"maximumRequests": "10", "timePeriodInMilliseconds": "1"}},
-	"on-denied": {"{policies: [{name: a, limits: 1/s, on-denied: %s}]}", map[string]string{"status": "500", "body": "no"}},
+	"on-denied": {"{policies: [{name: a, limits: 1/s, on-denied: %s}]}", map[string]string{"status": "500", "body": "none"}},
 }
 
 // fieldNeeds are the fields that others need in addition, or that they exclude ("").

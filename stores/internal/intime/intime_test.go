@@ -96,7 +96,7 @@ func TestTooManyUnderWay(t *testing.T) {
 			go func() { _ = r.Do(t.Context(), hang, batch()) }()
 		}
 		synctest.Wait()
-		if err := r.Do(t.Context(), hang, batch()); !errors.Is(err, ErrBusy) {
+		if err := r.Do(t.Context(), hang, batch()); !errors.Is(err, ErrBusy) || !errors.Is(err, core.ErrNotCharged) {
 			t.Error(err)
 		}
 		close(late)
