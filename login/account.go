@@ -24,7 +24,7 @@ func Normalize(username string) string {
 	if !utf8.ValidString(username) {
 		return username
 	}
-	folded, _ := usernames.Fold(strings.ToUpper(norm.NFKC.String(username))) // fails for other text only
+	folded, _ := usernames.Fold(strings.ToUpper(norm.NFKC.String(username))) // it rejects only invalid UTF-8, checked above
 	// Fold may return text that is not in NFKC, and with capital letters.
 	return strings.TrimSpace(norm.NFKC.String(strings.ToLower(folded)))
 }

@@ -207,7 +207,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// local.max-keys is the room for keys in the process: other keys make the first one forgotten.
+// local.max-keys bounds the keys in the process: at the bound, a new key makes an old one forgotten.
 func TestMaxKeys(t *testing.T) {
 	set := core.Must(policy.Parse("f", []byte("{local: {max-keys: 1}, policies: [{name: a, key: ip, limits: 2/h}]}")))
 	defer set.Close() //nolint:errcheck // the test is over

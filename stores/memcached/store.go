@@ -182,9 +182,9 @@ func (s *Store) Close() error {
 
 const (
 	longest = 30 * 24 * time.Hour // memcached takes a longer time for a date (protocol.txt, "Expiration times")
-	slack   = time.Minute         // an item is kept so much longer than needed, because a clock may be late
+	slack   = time.Minute         // how much longer than needed an item is kept: a clock may be late
 
-	// LongestLifetime is the longest [core.Limit.Lifetime] that Open accepts.
+	// LongestLifetime is the longest [core.Limit.Lifetime] that Open accepts: 30 days less 61 seconds.
 	LongestLifetime = longest - slack - time.Second
 
 	maxAttempts = 64    // of a swap; usually the deadline ends them earlier
@@ -253,7 +253,7 @@ func (c *counters) Do(ctx context.Context, b *core.Batch) error {
 // ServerOf returns the address of the server that has the counters of a key of the rule with this
 // index: package resilient gives each server a circuit breaker.
 func (c *counters) ServerOf(rule int, key []byte) string {
-	addr, _ := c.server.PickServer(c.rules[rule].StoredKey(c.limiter, key)) // an error if there are no servers
+	addr, _ := c.server.PickServer(c.rules[rule].StoredKey(c.limiter, key)) // New rejects an empty list, the only error
 	return addr.String()
 }
 
@@ -268,8 +268,8 @@ func (o *operation) Do(ctx context.Context, b *core.Batch) error {
 	return o.inner.Do(ctx, b)
 }
 
-// turns makes the callers of this process swap the same item one after another: of many at once,
-// all but one would fail and try again. Whose turn comes after its deadline returns at once.
+// turns makes the callers of this process swap an item one after another: of many at once, all but
+// one would fail and try again. A caller whose turn comes after its deadline returns at once.
 type turns struct {
 	seed  maphash.Seed
 	turns [1024]sync.Mutex // each key has one of them

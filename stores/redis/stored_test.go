@@ -307,7 +307,7 @@ func TestHowMuchOfOthersIsKept(t *testing.T) {
 	}
 }
 
-// A state lives as long as it counts, and a minute longer if the application's clock decides, which
+// By the application's clock, a state lives a minute longer than it counts, because that clock
 // may be late. A take gives the value the lifetime that it needs, whatever it had.
 func TestLifetimes(t *testing.T) {
 	server := redistest.Start(t)

@@ -65,8 +65,8 @@ local work = { nil, nil, nil, nil }
 for _ = 1, decisions do
   local verb, bytes, first, size, now, items = unpack('<I1I4I4I4i8', input, from)
   from = items + bytes
-  local served = now == -9223372036854775808
-  if served then now = time[1] * 1000000 + time[2] end
+  local by_server = now == -9223372036854775808
+  if by_server then now = time[1] * 1000000 + time[2] end
 
   -- Decide, and work out what to write. A take charges each limit at once, because most takes are
   -- allowed. The decision begins again if a limit denies after another has been charged, or if a
@@ -215,8 +215,8 @@ for _ = 1, decisions do
 
       changed = changed or charges and cost > 0
       work[w + 1] = changed and value .. block .. others
-      -- By the server's clock, a lifetime stays right while the last expiry stays.
-      local stays = last == was and served and blocked == 0 and not work[w + 3] and #value == #v
+      -- By the server's clock, the lifetime is right as long as the last expiry is the same.
+      local stays = last == was and by_server and blocked == 0 and not work[w + 3] and #value == #v
       work[w + 2] = not stays and max(1, ceil((max(last, blocked) - now) / 1000) + slack)
     end
   until err or not again
