@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,9 +41,13 @@ const maxMessage = 1 << 10
 // NewDenial returns the denial of a call. denial is the response that the checker's Deny has
 // returned.
 func NewDenial(d *core.Decision, denial core.Denial) Denial {
-	r := Denial{Code: codeOf(d.Reason, denial.Status), Fields: d.AppendHeaders(nil)}
+	r := Denial{Code: codeOf(d.Reason, denial.Status), Fields: allowedIn(denial.Header)}
 	r.Message = message(denial.Body, r.Code)
-	r.Fields = append(r.Fields, allowedIn(denial.Header)...)
+	for _, line := range d.AppendHeaders(nil) { // those of the denial replace them
+		if !slices.ContainsFunc(r.Fields, func(f core.Header) bool { return strings.EqualFold(f.Name, line.Name) }) {
+			r.Fields = append(r.Fields, line)
+		}
+	}
 	if d.Reason == core.ReasonCanceled {
 		r.Code, r.Message = GivenUp(context.Canceled)
 	}

@@ -74,7 +74,7 @@ func denials(t *testing.T, a Adapter) {
 		{"a hook makes a success of it", core.Denial{Status: 200, Body: []byte("fine")}, codeResourceExhausted, "fine", 2},
 		{"a hook answers with a status that no code has", core.Denial{Status: 418, Body: []byte("tea")}, codeResourceExhausted, "tea", 2},
 		{"a hook sets headers", core.Denial{Status: 429, Body: []byte("x"), Header: []core.Header{
-			{Name: "X-Why", Value: "quota"}, {Name: "Content-Type", Value: "text/html"}, {Name: "Grpc-Status", Value: "0"}, {Name: "Connect-X", Value: "0"},
+			{Name: "X-Why", Value: "quota"}, {Name: "retry-after", Value: "7"}, {Name: "Content-Type", Value: "text/html"}, {Name: "Grpc-Status", Value: "0"}, {Name: "Connect-X", Value: "0"},
 			{Name: "Connection", Value: "close"}, {Name: "X-Line", Value: "a\r\nb"}, {Name: "X Space", Value: "a"}, {Name: "X-Ä", Value: "ä"}, {Name: ":status", Value: "200"},
 		}}, codeResourceExhausted, "x", 2},
 	} {
@@ -88,8 +88,8 @@ func denials(t *testing.T, a Adapter) {
 				if r.Code != row.code || r.Message != row.message || r.Details != row.details {
 					t.Errorf("%s: %+v", kind, r)
 				}
-				if len(row.denial.Header) > 0 && (header(r, "x-why") != "quota" || header(r, "x-line") != "" || header(r, "connect-x") != "") {
-					t.Errorf("%s: x-why: %q", kind, header(r, "x-why"))
+				if len(row.denial.Header) > 0 && (header(r, "x-why") != "quota" || header(r, "retry-after") != "7" || header(r, "x-line") != "" || header(r, "connect-x") != "") {
+					t.Errorf("%s: x-why: %q, retry-after: %q", kind, header(r, "x-why"), header(r, "retry-after"))
 				}
 			}
 		})
