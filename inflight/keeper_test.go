@@ -95,7 +95,7 @@ func TestAReleaseThatFailsIsRepeated(t *testing.T) {
 		})
 		r := request(t.Context(), "k")
 		l.Settle(r, l.Check(r), core.Outcome{})
-		time.Sleep(10 * time.Second)
+		time.Sleep(inflight.DefaultLease - 4*time.Second)
 		if synctest.Wait(); m.held() != 1 || tries.Load() < 5 {
 			t.Errorf("%d held, %d tries", m.held(), tries.Load())
 		}

@@ -337,6 +337,11 @@ func TestAResetOfAllThatFails(t *testing.T) {
 	if got := charged(t, b, "k"); got != 1 {
 		t.Errorf("%d charged", got)
 	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errRefused)
+	if err := storetest.Do(ctx, b, core.OpResetAll, new(core.Batch)); !errors.Is(err, errRefused) {
+		t.Errorf("after the caller has left: %v, want the cause", err)
+	}
 }
 
 // daily has a quota that no test charges.
