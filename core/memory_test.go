@@ -291,6 +291,24 @@ func TestAKeyIsChargedBesideNewOnes(t *testing.T) {
 	}
 }
 
+// A full store evicts the key that has used the smallest part of its limits, by the fullest of them.
+func TestTheFullestLimitKeepsAKey(t *testing.T) {
+	clock := newClock()
+	m := core.Must(core.NewMemory(core.MemoryConfig{MaxKeys: 2, Clock: clock.Now}))
+	c := oneRule(fixed(10, time.Hour), fixed(10, time.Second))
+	c.Store = m
+	l := newLimiter(t, c, clock)
+	for i := range 5 {
+		takeOf(t, l, "r", "hours")
+		clock.advance(time.Duration(i) * time.Second)
+	}
+	takeOf(t, l, "r", "seconds")
+	takeOf(t, l, "r", "new")
+	if got := left(t, l, "r", "hours"); got != 5 || m.Evicted() != 1 {
+		t.Errorf("%d left, %d keys were evicted", got, m.Evicted())
+	}
+}
+
 // Keys that are reset, and keys of a rule that is removed, leave their room to
 // others: a store that is nearly empty evicts nothing.
 func TestRoomThatIsGivenBackIsUsedAgain(t *testing.T) {
