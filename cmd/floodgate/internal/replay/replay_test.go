@@ -183,6 +183,9 @@ policies:
 	if r := run(t, config("policies: [{name: a, key: ip, tiers: {default: 1/h}}]"), log); !slices.Equal(r.Missing, []string{"tier"}) {
 		t.Errorf("missing: %q", r.Missing)
 	}
+	if r := run(t, config(`policies: [{name: a, key: 'header["user-agent"]', limits: 1/h}]`), strings.Replace(line(0, "a", "GET /"), ` "-" "agent"`, "", 1)); !slices.Equal(r.Missing, []string{"header user-agent"}) {
+		t.Errorf("missing in the common format: %q", r.Missing)
+	}
 }
 
 // A minute is one of the clock.
