@@ -6,7 +6,7 @@
 //
 // The server is Valkey, or Redis 7 or later; it may be a cluster. Redis 5 and 6 work too, but
 // errors of commands in the script have [Error].Unknown set. docs/share/redis.md names the commands
-// that the user needs. The server's clock decides (see [Clock]). If the process's clock differs
+// that it needs. The server's clock decides (see [Clock]). If the process's clock differs
 // from it by more than a window, decisions on calendar limits fail.
 //
 // # Retries
@@ -30,7 +30,7 @@
 //
 // # Several servers
 //
-// In a cluster, the keys of a decision that are in one hash slot are decided in one step. Keys of
+// In a cluster, the keys of a decision in one hash slot are decided in one step. Keys of
 // different slots are taken in order, with one command each, and refunded if a later one denies or
 // fails. Until then other requests may be denied wrongly; none is allowed wrongly. With a
 // redis.Ring, or with [ShardedByKey], each key is taken by itself. If a node fails, hits that it
@@ -41,5 +41,5 @@
 // All limits of one key of one rule are one string, which expires by itself. Its name
 // ([core.StoreRule.StoredKey]) shows nothing that a client sent. A value that cannot be read counts
 // as absent, or denies its key for the shortest window (see [core.Config]). A server that evicts
-// keys forgets counters.
+// keys, or a program that changes their lifetimes, forgets counters.
 package redisstore

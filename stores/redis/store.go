@@ -177,10 +177,10 @@ type options struct {
 func Timeout(d time.Duration) Option { return func(o *options) { o.timeout = d } }
 
 // Clock makes the application's clock decide, instead of that of the Redis server. It is for
-// servers whose clock cannot be trusted, and for tests. The clocks of all processes that share the
-// counters must then differ by less than the shortest window, or limits do not hold:
-// docs/concepts/algorithms.md says what is guaranteed. States are kept a minute longer than needed,
-// because a clock may be late.
+// servers whose clock cannot be trusted, and for tests. All processes that share the counters must
+// have it, or none, and their clocks must differ by less than the shortest window, or limits do not
+// hold: docs/concepts/algorithms.md says what is guaranteed. To add or remove it, change the
+// limiter's Name too. States are kept a minute longer than needed, because a clock may be late.
 func Clock(now func() time.Time) Option {
 	return func(o *options) { o.clock, o.slackMillis = now, 60_000 }
 }

@@ -215,7 +215,7 @@ for _ = 1, decisions do
 
       changed = changed or charges and cost > 0
       work[w + 1] = changed and value .. block .. others
-      -- By the server's clock, the lifetime is right as long as the last expiry is the same.
+      -- The lifetime by the server's clock is right as long as the last expiry is the same.
       local stays = last == was and by_server and blocked == 0 and not work[w + 3] and #value == #v
       work[w + 2] = not stays and max(1, ceil((max(last, blocked) - now) / 1000) + slack)
     end
