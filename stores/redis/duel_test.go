@@ -157,6 +157,18 @@ func (d *duel) look() {
 	}
 }
 
+// lookAt peeks with the quotas of a batch. After the clock was set back, these may put a state right.
+func (d *duel) lookAt(program int, pair [2]*core.Batch) {
+	looked := [2]*core.Batch{}
+	for i, b := range pair {
+		looked[i] = &core.Batch{Items: slices.Clone(b.Items)}
+		for j := range looked[i].Items {
+			looked[i].Items[j].Results = slices.Clone(b.Items[j].Results)
+		}
+	}
+	d.do(program, core.OpPeek, looked)
+}
+
 // operate does one operation, with both stores.
 func (d *duel) operate() {
 	program := d.r.IntN(2)
@@ -165,14 +177,7 @@ func (d *duel) operate() {
 		cost = d.r.Int64N(d.rules[program][0].Limits[0].Quota + 2)
 	}
 	pair := d.batches(program, cost, func() bool { return d.r.IntN(4) == 0 }, func(l []core.Limit) []int64 { return anyQuotas(d.r, l) })
-	looked := [2]*core.Batch{}
-	for i, b := range pair { // what these quotas put right after the clock was set back
-		looked[i] = &core.Batch{Items: slices.Clone(b.Items)}
-		for j := range looked[i].Items {
-			looked[i].Items[j].Results = slices.Clone(b.Items[j].Results)
-		}
-	}
-	d.do(program, core.OpPeek, looked)
+	d.lookAt(program, pair)
 	switch n := d.r.IntN(20); {
 	case n < 3:
 		if d.r.IntN(4) == 0 {
@@ -226,6 +231,7 @@ func (d *duel) refund() {
 			b.Items[j].At += edge
 		}
 	}
+	d.lookAt(c.program, c.pair)
 	d.do(c.program, core.OpRefund, c.pair)
 }
 
