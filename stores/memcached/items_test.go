@@ -2,6 +2,7 @@ package memcachedstore
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"hash/maphash"
@@ -40,7 +41,7 @@ func TestErrorsThatProveThatNothingWasStored(t *testing.T) {
 	}
 }
 
-// What a Swap says of the server's word, and of a reply that is lost.
+// What a Swap says of the server's word, and of a reply that is lost. Who has no time left asks nobody.
 func TestASwapThatFails(t *testing.T) {
 	for reply, proves := range map[string]bool{"SERVER_ERROR out of memory storing object\r\n": true, "": false} {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -59,6 +60,15 @@ func TestASwapThatFails(t *testing.T) {
 			t.Errorf("%q: %t, %v", reply, swapped, err)
 		}
 		_ = l.Close()
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, loaded := s.Load(gone, []string{"k"})
+		_, swapped := s.Swap(gone, "k", swapstore.Value{}, nil, time.Minute)
+		for _, err := range []error{loaded, swapped, s.Delete(gone, []string{"k"})} {
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("without time left: %v", err)
+			}
+		}
 	}
 }
 
@@ -113,6 +123,9 @@ func batchOf(cost int64, keys ...string) *core.Batch {
 
 // An operation whose turn comes after its deadline charges nothing.
 func TestAnOperationWhoseTurnDoesNotComeInTime(t *testing.T) {
+	if s := core.Must(New([]string{"127.0.0.1:1"})); s.timeout != 200*time.Millisecond {
+		t.Errorf("a Timeout of %v by default", s.timeout)
+	}
 	s := core.Must(New([]string{memcachedtest.Start(t).Addr}, Timeout(50*time.Millisecond), AnotherInstance()))
 	t.Cleanup(func() { _ = s.Close() })
 	c := core.Must(s.Open("l", []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerHour(3)}}}))

@@ -241,7 +241,7 @@ func (c *counters) Reopen(rules []core.StoreRule) (core.Counters, error) {
 // Do implements [core.Counters]. A block for longer than memcached keeps a value is an error that
 // wraps [core.ErrConfig].
 func (c *counters) Do(ctx context.Context, b *core.Batch) error {
-	if b.Op == core.OpBlock && b.For > LongestLifetime {
+	if b.For > LongestLifetime {
 		return fmt.Errorf("%w: limiter %q: blocking for %v: a store in memcached keeps values for at most %v", core.ErrConfig, c.limiter, b.For, LongestLifetime)
 	}
 	if err := c.runner.Do(ctx, (*operation)(c), b); err != nil {

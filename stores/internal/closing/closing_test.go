@@ -3,6 +3,8 @@ package closing_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,12 +12,24 @@ import (
 	"github.com/floodgate-go/floodgate/stores/internal/closing"
 )
 
-// counting counts the calls that reach it.
+// counting counts the calls that reach it. It rejects rules.
 type counting struct{ calls *int }
 
-func (c counting) Do(context.Context, *core.Batch) error { *c.calls++; return nil }
+var errInner = errors.New("the store's")
 
-func (c counting) Reopen([]core.StoreRule) (core.Counters, error) { *c.calls++; return c, nil }
+func (c counting) Do(context.Context, *core.Batch) error { *c.calls++; return errInner }
+
+func (c counting) Reopen(rules []core.StoreRule) (core.Counters, error) {
+	if *c.calls++; rules != nil {
+		return nil, errInner
+	}
+	return c, nil
+}
+
+// locating knows the servers, too.
+type locating struct{ counting }
+
+func (locating) ServerOf(rule int, key []byte) string { return fmt.Sprint(rule, string(key)) }
 
 // The Counters of a closed gate, and all that were made of them by Reopen,
 // return ErrClosed and ask nobody.
@@ -24,23 +38,22 @@ func TestCountersEndWithTheirGate(t *testing.T) {
 	g := closing.New("somestore")
 	first := g.Open(counting{&calls})
 	second, err := first.Reopen(nil)
-	if err != nil {
-		t.Fatal(err)
+	if _, rejected := first.Reopen([]core.StoreRule{}); err != nil || !errors.Is(rejected, errInner) {
+		t.Fatal(err, rejected)
+	}
+	type locator interface{ ServerOf(int, []byte) string }
+	if _, ok := first.(locator); ok || g.Open(locating{}).(locator).ServerOf(1, []byte("k")) != "1k" {
+		t.Error("the Counters find servers that the store's do not, or others")
 	}
 	use := func() (errs []error) {
 		for _, c := range []core.Counters{first, second} {
 			_, err := c.Reopen(nil)
-			errs = append(errs, c.Do(t.Context(), nil), err)
+			errs = append(errs, err, c.Do(t.Context(), nil))
 		}
 		return errs
 	}
-	for _, err := range use() {
-		if err != nil {
-			t.Errorf("before Close: %v", err)
-		}
-	}
-	if calls != 5 {
-		t.Errorf("%d of 5 calls have reached the store", calls)
+	if errs := use(); !slices.Equal(errs, []error{nil, errInner, nil, errInner}) || calls != 6 {
+		t.Errorf("before Close: %v; %d of 6 calls have reached the store", errs, calls)
 	}
 	g.Close()
 	g.Close()
@@ -49,7 +62,7 @@ func TestCountersEndWithTheirGate(t *testing.T) {
 			t.Errorf("after Close: %v", err)
 		}
 	}
-	if calls != 5 {
-		t.Errorf("%d calls have reached the store after Close", calls-5)
+	if calls != 6 {
+		t.Errorf("%d calls have reached the store after Close", calls-6)
 	}
 }

@@ -3,6 +3,7 @@ package notcharged_test
 import (
 	"errors"
 	"fmt"
+	"net"
 	"testing"
 
 	"github.com/floodgate-go/floodgate/core"
@@ -10,7 +11,7 @@ import (
 )
 
 func TestErrorMarksAndUnmarkTakesTheMarkOff(t *testing.T) {
-	cause := errors.New("full")
+	cause := &net.AddrError{Err: "full"}
 	err := notcharged.Error(cause)
 	if !errors.Is(err, core.ErrNotCharged) || !errors.Is(err, cause) || err.Error() != "full" || errors.Is(err, core.ErrContended) {
 		t.Errorf("%v: want the text and the error that was marked", err)
@@ -19,7 +20,7 @@ func TestErrorMarksAndUnmarkTakesTheMarkOff(t *testing.T) {
 		t.Errorf("%v has been marked twice", again)
 	}
 	wrapped := fmt.Errorf("limiter: %w", err)
-	if got := notcharged.Unmark(wrapped); errors.Is(got, core.ErrNotCharged) || got.Error() != "limiter: full" || !errors.Is(got, cause) {
+	if got := notcharged.Unmark(wrapped); errors.Is(got, core.ErrNotCharged) || got.Error() != "limiter: full" || !errors.Is(got, cause) || errors.Is(got, core.ErrContended) || !errors.As(got, new(*net.AddrError)) {
 		t.Errorf("%v is still marked, or says something else", got)
 	}
 	if got := notcharged.Unmark(cause); !errors.Is(got, cause) {
