@@ -179,16 +179,14 @@ func (d *duel) operate() {
 	pair := d.batches(program, cost, func() bool { return d.r.IntN(4) == 0 }, func(l []core.Limit) []int64 { return anyQuotas(d.r, l) })
 	d.lookAt(program, pair)
 	switch n := d.r.IntN(20); {
-	case n < 3:
+	case n < 4:
 		if d.r.IntN(4) == 0 {
 			cost = []int64{core.MaxQuota, core.MaxQuota + 1, 1 << 53, math.MaxInt64}[d.r.IntN(4)]
 			for i := range pair[0].Items {
 				pair[0].Items[i].Cost, pair[1].Items[i].Cost = cost, cost
 			}
 		}
-		d.do(program, core.OpCharge, pair)
-	case n == 3:
-		d.do(program, core.OpGrant, pair)
+		d.do(program, []core.Op{core.OpCharge, core.OpGrant}[n/3], pair)
 	case n == 4:
 		pair[0].For = time.Duration(d.r.IntN(3)*1500) * time.Millisecond
 		pair[1].For = pair[0].For
@@ -212,14 +210,16 @@ func (d *duel) operate() {
 }
 
 // refund gives back a part of what was taken, to the program that has taken it, or a hit of a
-// time at an edge.
+// time at an edge. Now and then it does so twice.
 func (d *duel) refund() {
 	if len(d.charged) == 0 {
 		return
 	}
 	i := d.r.IntN(len(d.charged))
 	c := d.charged[i]
-	d.charged = slices.Delete(d.charged, i, i+1)
+	if d.r.IntN(4) > 0 {
+		d.charged = slices.Delete(d.charged, i, i+1)
+	}
 	thirds, edge := int64(d.r.IntN(4)), int64(0)
 	if d.r.IntN(2) == 0 && len(c.pair[0].Items) > 0 {
 		l := d.rules[c.program][c.pair[0].Items[0].Rule].Limits[0]
@@ -351,7 +351,7 @@ func smallLimit(r *rand.Rand, a core.Algorithm) core.Limit {
 			l.Quota, l.Burst = core.MaxQuota-r.Int64N(3), 0
 		}
 	case core.BucketedWindow:
-		l.Precision, l.Window = ms, l.Window*2
+		l.Precision, l.Window = time.Duration(1+r.IntN(2))*ms, l.Window*2
 	case core.FixedWindow, core.SlidingWindow:
 		l.Aligned = r.IntN(2) == 0
 	}

@@ -82,7 +82,7 @@ func TestWeirdRepliesAreErrors(t *testing.T) {
 		x := sentExchange(t, 7, 1)
 		c := x.calls[0]
 		x.settle(t.Context(), exempt{cmd}, nil, 1)
-		if err := c.err; !errors.As(err, &e) || !errors.Is(err, errShape) || !e.Unknown || len(c.done) != 1 {
+		if err := c.err; !errors.As(err, &e) || !errors.Is(err, errShape) || err.Error() != "redis: the command may have run: "+errShape.Error() || !e.Unknown || len(c.done) != 1 {
 			t.Errorf("%s: error %v, want %v", what, err, errShape)
 		}
 	}

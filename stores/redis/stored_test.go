@@ -178,6 +178,12 @@ func TestForeignValues(t *testing.T) {
 		if err := storetest.Do(t.Context(), f.bound, core.OpPeek, peek); err != nil || !peek.Allowed || peek.Items[0].Results[0].Remaining != 0 {
 			t.Errorf("%s: a peek without cost: %+v, %v", what, peek, err)
 		}
+		for _, op := range []core.Op{core.OpGrant, core.OpCharge} { // only a charge begins the denial, too
+			if err := storetest.Do(t.Context(), f.bound, op, one("k", 1, f.limits)); err != nil || lifetime(server, name) > time.Hour != (op == core.OpCharge) {
+				t.Errorf("%s: after a %v the value lives for %v; %v", what, op, lifetime(server, name), err)
+			}
+		}
+		foreign()
 		f.clock.Advance(time.Second) // the denial begins with the first take
 		begun := f.clock.Now()
 		for range 3 {
@@ -210,21 +216,32 @@ func TestForeignValues(t *testing.T) {
 func TestImpossibleStates(t *testing.T) {
 	server := redistest.Start(t)
 	limits := all(9)
+	lockout := core.Limit{Quota: 9, Window: time.Hour, Algorithm: core.FixedWindow, Lockout: core.Lockout{First: time.Minute, Factor: 2, Max: time.Hour, Decay: time.Hour}}
 	for what, c := range map[string]struct {
-		limit core.Limit
-		spoil func(value []byte)
+		limit  core.Limit
+		behind int // so many bytes from the end is a byte that is set
+		to     byte
 	}{
-		"hits out of order": {limits[3], func(v []byte) { clear(v[len(v)-7:]) }},
-		"a wrong sum":       {limits[2], func(v []byte) { v[len(v)-4]++ }},
-		"too many strikes": {core.Limit{Quota: 9, Window: time.Hour, Algorithm: core.FixedWindow, Lockout: core.Lockout{First: time.Minute, Factor: 2, Max: time.Hour, Decay: time.Hour}},
-			func(v []byte) { v[len(v)-11] = 65 }},
+		"hits out of order":          {limits[3], 1, 0},
+		"a wrong sum":                {limits[2], 4, 9},
+		"too many strikes":           {lockout, 11, 65},
+		"too many failures":          {lockout, 12, 0x80},
+		"too many hits":              {limits[0], 5, 0x80},
+		"too many hits before":       {limits[0], 1, 0x80},
+		"too many of a fixed window": {limits[1], 5, 0x80},
+		"a number that is always 0":  {limits[1], 1, 0x80},
+		"a rate of 0":                {limits[4], 4, 0},
+		"too high a rate":            {limits[4], 1, 0x80},
+		"a fraction as high":         {limits[4], 8, 9},
+		"a day of months":            {core.PerDay(9).In(time.UTC), 1, 1},
+		"too many of a calendar":     {core.PerDay(9).In(time.UTC), 5, 0x80},
 	} {
 		f := newFormatted(t, server, c.limit)
 		server.MustDo("DEL", stored(t, "k"))
 		f.take()
 		f.take()
 		value := f.value()
-		c.spoil(value)
+		value[len(value)-c.behind] = c.to
 		f.set(value)
 		if f.take().Allowed {
 			t.Errorf("%s: allowed", what)

@@ -94,7 +94,7 @@ for _ = 1, decisions do
         work[w] = v
       end
       local stored, readable = v ~= '', v == '' or v and sub(v, 1, 1) == VERSION
-      local changed = (at and cost > 0 or verb == GRANT) and stored and readable
+      local changed = (at and cost > 0 or verb == GRANT) and stored
       -- Until when the key is blocked, the record that says so, the others' records, and when the
       -- last of all records expires.
       local blocked, block, others, last = 0, '', '', 0
@@ -189,7 +189,7 @@ for _ = 1, decisions do
         if cost > 0 and unlimited == 0 and verb < CHARGE then
           local left
           --[left]
-          if quota == 0 or left < cost then
+          if left < cost then
             denied, again, charges = 4, charged and 'denied', false
           end
         end
