@@ -180,6 +180,7 @@ func TestLongDecisionsTravelAlone(t *testing.T) {
 
 // A command lasts until the last deadline of its calls, whatever order they came in: a call of an
 // operation with several commands comes late. The command that closes a connection lasts no longer.
+// A call waits for the commands before it for an eighth of its time, at most 10 ms.
 func TestACommandLastsForAllItsCalls(t *testing.T) {
 	var ends []time.Time
 	s := New(answering(t, func(ctx context.Context, cmd redis.Cmder) error {
@@ -189,14 +190,24 @@ func TestACommandLastsForAllItsCalls(t *testing.T) {
 		return nil
 	}))
 	var all []*call
+	begun := time.Now()
 	for range 3 {
 		all = append(all, s.newCall(s.begin(t.Context()), verbTake, items(t, s, "k")))
 	}
+	made := time.Since(begun)
 	latest := all[2].end
 	all[0].end, all[2].end = latest, all[0].end
 	s.send(all)
 	if !slices.Equal(ends, []time.Time{latest, latest}) {
 		t.Errorf("the commands end at %v, want at %v", ends, latest)
+	}
+	if took := latest.Sub(begun); took < 100*time.Millisecond || took > 100*time.Millisecond+made {
+		t.Errorf("without a Timeout, an operation has %v", took)
+	}
+	for timeout, want := range map[time.Duration]time.Duration{time.Hour: 10 * time.Millisecond, 40 * time.Millisecond: 5 * time.Millisecond} {
+		if got := New(nil, Timeout(timeout)).patience; got != want {
+			t.Errorf("Timeout(%v): a call waits for %v, want %v", timeout, got, want)
+		}
 	}
 }
 

@@ -378,19 +378,19 @@ func TestAClientThatShardsByKeyGetsCommandsWithOneKey(t *testing.T) {
 	}
 }
 
-// On a cluster, only decisions on keys of one slot share a command.
+// On a cluster, only decisions on keys of one slot share a command. A decision on several is one step.
 func TestOnAClusterCommandsHaveKeysOfOneSlot(t *testing.T) {
 	t.Parallel()
-	_, client := newCluster(t)
+	cluster, client := newCluster(t)
 	b := bind(t, client, hourly, redisstore.Timeout(patience))
-	var all, several atomic.Int64
+	var all, crossing atomic.Int64
 	client.AddHook(onCommand(func(ctx context.Context, cmd redis.Cmder, next redis.ProcessHook) error {
 		err := next(ctx, cmd)
 		if cmd.Name() == "evalsha" {
 			all.Add(1)
 		}
 		if redis.HasErrorPrefix(err, "CROSSSLOT") {
-			several.Add(1)
+			crossing.Add(1)
 		}
 		return err
 	}))
@@ -399,7 +399,12 @@ func TestOnAClusterCommandsHaveKeysOfOneSlot(t *testing.T) {
 		take(t, b, fmt.Sprint(i))
 		take(t, b, "same")
 	})
-	if n := several.Load(); n > 0 || all.Load() >= 2*callers {
+	if n := crossing.Load(); n > 0 || all.Load() >= 2*callers {
 		t.Errorf("%d of %d commands of %d decisions have keys of several slots", n, all.Load(), 2*callers)
+	}
+	keys, _ := keysOfOneSlot(t, cluster)
+	all.Store(0)
+	if err := storetest.Do(t.Context(), b, core.OpTake, several(keys)); err != nil || all.Load() != 1 {
+		t.Errorf("two keys of one slot: %d commands, %v", all.Load(), err)
 	}
 }

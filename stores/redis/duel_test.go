@@ -145,9 +145,10 @@ func (d *duel) batches(program int, cost int64, chosen func() bool, quotas func(
 	return pair
 }
 
-// all returns the same batch of all keys for each store.
+// all returns the same batch of all keys for each store, with a cost that may be too high.
 func (d *duel) all(program int) [2]*core.Batch {
-	return d.batches(program, 1, func() bool { return true }, func([]core.Limit) []int64 { return nil })
+	cost := 1 + d.r.Int64N(d.rules[program][0].Limits[0].Quota+1)
+	return d.batches(program, min(cost, core.MaxQuota), func() bool { return true }, func([]core.Limit) []int64 { return nil })
 }
 
 // look compares all states of both programs.

@@ -416,6 +416,15 @@ func TestAServerThatIsNotThere(t *testing.T) {
 		if !errors.As(err, &scanned) || scanned.Unknown || !errors.As(none, &acquired) || !acquired.Unknown {
 			t.Errorf("Scan: %v; AcquireSlot: %v", err, none)
 		}
+		b := bind(t, client, hourly, redisstore.Timeout(200*time.Millisecond))
+		for _, op := range []core.Op{core.OpTake, core.OpPeek, core.OpCharge, core.OpGrant, core.OpRefund, core.OpBlock, core.OpReset, core.OpResetAll} {
+			if err := storetest.Do(t.Context(), b, op, one("k", 1, 1)); !errors.As(err, &scanned) || scanned.Unknown {
+				t.Errorf("%v: %v", op, err)
+			}
+		}
+		if err := b.Do(t.Context(), new(core.Batch)); !errors.Is(err, core.ErrUnsupported) {
+			t.Errorf("an operation that the store does not have: %v", err)
+		}
 		_ = client.Close()
 	}
 }

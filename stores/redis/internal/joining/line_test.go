@@ -103,13 +103,16 @@ func TestMembersThatAreGoneAreNotSent(t *testing.T) {
 			synctest.Wait()
 		}
 		s.leave(numbers(2, 20)...)
+		if l.Go(24); l.Waiting() != 5 {
+			t.Errorf("%d wait when those in front have gone, want 5", l.Waiting())
+		}
 		time.Sleep(time.Second)
-		s.check(t, []int{0}, []int{1}, numbers(20, 24))
-		s.leave(24)
-		l.Go(24)
+		s.check(t, []int{0}, []int{1}, numbers(20, 25))
+		s.leave(25)
 		l.Go(25)
+		l.Go(26)
 		time.Sleep(time.Second)
-		s.check(t, []int{0}, []int{1}, numbers(20, 24), []int{25})
+		s.check(t, []int{0}, []int{1}, numbers(20, 25), []int{26})
 	})
 }
 
