@@ -127,12 +127,12 @@ func inputOf(t *testing.T, cmd redis.Cmder) []byte {
 // own, so that the reply to an earlier one is not taken for the last one's.
 func TestHowOftenACommandIsSentAgain(t *testing.T) {
 	for reply, want := range map[string]int{
-		"LOADING Redis is loading the dataset in memory":              1 + mostRepeats,
-		"MOVED 1 127.0.0.1:1":                                         1 + mostRepeats,
-		"ASK 1 127.0.0.1:1":                                           1 + mostRepeats,
-		"CLUSTERDOWN The cluster is down":                             1 + mostRepeats,
-		"MASTERDOWN Link with MASTER is down":                         1 + mostRepeats,
-		"TRYAGAIN Multiple keys request during rehashing of slot":     1 + mostRepeats,
+		"LOADING Redis is loading the dataset in memory":              5,
+		"MOVED 1 127.0.0.1:1":                                         5,
+		"ASK 1 127.0.0.1:1":                                           5,
+		"CLUSTERDOWN The cluster is down":                             5,
+		"MASTERDOWN Link with MASTER is down":                         5,
+		"TRYAGAIN Multiple keys request during rehashing of slot":     5,
 		"CROSSSLOT Keys in request don't hash to the same slot":       1,
 		"NOPERM No permissions to access a key":                       1,
 		"MISCONF Redis is configured to save RDB snapshots to a disk": 1,
@@ -167,13 +167,27 @@ func TestHowOftenACommandIsSentAgain(t *testing.T) {
 	}
 }
 
-// Decisions that take long do not share a command with many: other clients of the server would wait.
+// At most 64 decisions share a command. Those that take long do not share one with many: other clients of
+// the server would wait.
 func TestLongDecisionsTravelAlone(t *testing.T) {
-	s := New(nowhere(t))
-	for quota, most := range map[int64]int{10: mostCalls, core.MaxLogQuota: 1} {
-		c := s.newCall(s.begin(t.Context()), verbTake, itemOf(t, core.Limit{Quota: quota, Window: time.Hour, Algorithm: core.SlidingLog}))
-		if got := min(max(1, mostWeight/c.weight), mostCalls); got != most {
-			t.Errorf("quota %d: %d share a command, want %d", quota, got, most)
+	for quota, want := range map[int64][]int{10: {1, 64, 5}, 100: {1, 20, 20, 20, 9}, core.MaxLogQuota: slices.Repeat([]int{1}, 70)} {
+		first, sent := make(chan struct{}), []int{}
+		s := New(answering(t, func(_ context.Context, cmd redis.Cmder) error {
+			<-first
+			sent = append(sent, cmd.Args()[argKeys].(int))
+			return errBroken
+		}), Timeout(time.Hour))
+		line, all := s.newLine(mostCalls, 1, 0), make([]*call, 70)
+		for i := range all {
+			all[i] = s.newCall(s.begin(t.Context()), verbTake, itemOf(t, core.Limit{Quota: quota, Window: time.Hour, Algorithm: core.SlidingLog}))
+			line.Go(all[i])
+		}
+		close(first)
+		for _, c := range all {
+			<-c.done
+		}
+		if !slices.Equal(sent, want) {
+			t.Errorf("quota %d: %d share a command, want %d", quota, sent, want)
 		}
 	}
 }

@@ -135,7 +135,7 @@ func (b *counters) run(ctx context.Context, verb byte, batch *core.Batch) (err e
 	groups := s.group(list)
 	if len(groups) == 1 {
 		allowed, err = s.ask(op, verb, groups[0])
-		if err != nil && crossesSlots(err) {
+		if crossesSlots(err) {
 			s.layout.Store(oneSlot)
 			groups = s.group(list)
 		}

@@ -181,13 +181,17 @@ func (d *duel) operate() {
 	d.lookAt(program, pair)
 	switch n := d.r.IntN(20); {
 	case n < 4:
+		op, most := core.OpCharge, []int64{core.MaxQuota, core.MaxQuota + 1, 1 << 53, math.MaxInt64}
+		if n == 3 {
+			op, most = core.OpGrant, most[:1]
+		}
 		if d.r.IntN(4) == 0 {
-			cost = []int64{core.MaxQuota, core.MaxQuota + 1, 1 << 53, math.MaxInt64}[d.r.IntN(4)]
+			cost = most[d.r.IntN(len(most))]
 			for i := range pair[0].Items {
 				pair[0].Items[i].Cost, pair[1].Items[i].Cost = cost, cost
 			}
 		}
-		d.do(program, []core.Op{core.OpCharge, core.OpGrant}[n/3], pair)
+		d.do(program, op, pair)
 	case n == 4:
 		pair[0].For = time.Duration(d.r.IntN(3)*1500) * time.Millisecond
 		pair[1].For = pair[0].For
