@@ -222,9 +222,7 @@ func (d *duel) refund() {
 	}
 	i := d.r.IntN(len(d.charged))
 	c := d.charged[i]
-	if d.r.IntN(4) > 0 {
-		d.charged = slices.Delete(d.charged, i, i+1)
-	}
+	d.charged = slices.Delete(d.charged, i, i+1)
 	thirds, edge := int64(d.r.IntN(4)), int64(0)
 	if d.r.IntN(2) == 0 && len(c.pair[0].Items) > 0 {
 		l := d.rules[c.program][c.pair[0].Items[0].Rule].Limits[0]
@@ -236,8 +234,10 @@ func (d *duel) refund() {
 			b.Items[j].At += edge
 		}
 	}
-	d.lookAt(c.program, c.pair)
-	d.do(c.program, core.OpRefund, c.pair)
+	for range 1 + d.r.IntN(4)/3 {
+		d.lookAt(c.program, c.pair)
+		d.do(c.program, core.OpRefund, c.pair)
+	}
 }
 
 // advance lets time pass, or sets the clock back.

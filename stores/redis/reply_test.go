@@ -188,6 +188,9 @@ func TestWhichRepliesProveThatNothingWasCharged(t *testing.T) {
 		if got := errors.Is(err, core.ErrNotCharged); got != want {
 			t.Errorf("%q proves that nothing was charged: %v, want %v", reply, got, want)
 		}
+		if text := map[bool]string{true: "redis: ", false: "redis: the command may have run: "}[want] + reply; err.Error() != text {
+			t.Errorf("%q, want %q", err, text)
+		}
 		if err := afterOthers(fmt.Errorf("wrapped: %w", err)); errors.Is(err, core.ErrNotCharged) {
 			t.Errorf("%v: says that nothing was charged, and other keys were", err)
 		}

@@ -235,7 +235,7 @@ func (s *Store) Close() error {
 // serverOf names the server of a client: by its address and database, if the client has one
 // address. Any other client (of a cluster, a ring or Sentinels) is its own server.
 func serverOf(client redis.UniversalClient) string {
-	if c, ok := client.(*redis.Client); ok && c != nil && c.Options().Addr != failoverAddr {
+	if c, _ := client.(*redis.Client); c != nil && c.Options().Addr != failoverAddr {
 		return fmt.Sprintf("redis %s/%d", c.Options().Addr, c.Options().DB)
 	}
 	return fmt.Sprintf("the server of a %T (%[1]p)", client)

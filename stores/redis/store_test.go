@@ -174,8 +174,8 @@ func TestTheShortestTimeout(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
 	defer client.Close() //nolint:errcheck // nothing was sent
 	for timeout, valid := range map[time.Duration]bool{time.Millisecond: true, time.Millisecond - 1: false, 0: false, -time.Second: false} {
-		_, err := redisstore.New(client, redisstore.Timeout(timeout), redisstore.AnotherInstance()).Open("a", []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerHour(1)}}})
-		if (err == nil) != valid || err != nil && !errors.Is(err, core.ErrConfig) {
+		_, err := redisstore.New(client, redisstore.Timeout(timeout), redisstore.AnotherInstance()).Open("a", hourly)
+		if (err == nil) != valid || err != nil && (!errors.Is(err, core.ErrConfig) || err.Error() != "floodgate: configuration: Timeout: "+timeout.String()+": must be 1ms or more") {
 			t.Errorf("%v: %v", timeout, err)
 		}
 	}
@@ -415,6 +415,12 @@ func TestAServerThatIsNotThere(t *testing.T) {
 		_, _, none := store.AcquireSlot(t.Context(), "a", inflight.Slot{Key: "k"}, 1, time.Second)
 		if !errors.As(err, &scanned) || scanned.Unknown || !errors.As(none, &acquired) || !acquired.Unknown {
 			t.Errorf("Scan: %v; AcquireSlot: %v", err, none)
+		}
+		slots := []inflight.Slot{{Key: "k"}}
+		for _, err := range []error{store.RenewSlots(t.Context(), "a", slots, time.Second), store.ReleaseSlots(t.Context(), "a", slots)} {
+			if !errors.As(err, &acquired) || !acquired.Unknown {
+				t.Errorf("a slot: %v", err)
+			}
 		}
 		b := bind(t, client, hourly, redisstore.Timeout(200*time.Millisecond))
 		for _, op := range []core.Op{core.OpTake, core.OpPeek, core.OpCharge, core.OpGrant, core.OpRefund, core.OpBlock, core.OpReset, core.OpResetAll} {
