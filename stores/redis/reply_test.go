@@ -205,7 +205,7 @@ func TestReportsOfAMinuteAreOneLine(t *testing.T) {
 		for _, want := range []string{"more=0", "more=3", "more=0"} {
 			out.Reset()
 			s.report(reply{unreadable: true, ahead: true}, items(t, s, "k"))
-			if got := out.String(); strings.Count(got, "\n") != 2 || strings.Count(got, want) != 2 {
+			if got := out.String(); strings.Count(got, "\n") != 2 || strings.Count(got, want) != 2 || !strings.Contains(got, "read\" names=[k] action=replace "+want) {
 				t.Errorf("logged %q, want %s", got, want)
 			}
 			left := 0

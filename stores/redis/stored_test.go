@@ -66,6 +66,22 @@ func TestARefundOfNothingStoresNothing(t *testing.T) {
 	}
 }
 
+// By a clock that is behind, a window that has begun counts in full, and the one before too.
+func TestAClockThatIsBehind(t *testing.T) {
+	f := newFormatted(t, redistest.Start(t), core.PerHour(20))
+	for _, c := range []struct {
+		later      time.Duration
+		op         core.Op
+		cost, left int64
+	}{{0, core.OpTake, 10, 10}, {time.Hour, core.OpTake, 1, 9}, {-30 * time.Minute, core.OpTake, 9, 0}, {0, core.OpGrant, 15, 15}} {
+		f.clock.Advance(c.later)
+		b := one("k", c.cost, 1)
+		if err := storetest.Do(t.Context(), f.bound, c.op, b); err != nil || !b.Allowed || b.Items[0].Results[0].Remaining != c.left {
+			t.Errorf("%v of %d: %+v, want %d left; %v", c.op, c.cost, b, c.left, err)
+		}
+	}
+}
+
 // The format of values: one that an older version wrote is read by a newer one.
 func TestStoredValues(t *testing.T) {
 	server := redistest.Start(t)
@@ -207,7 +223,7 @@ func TestForeignValues(t *testing.T) {
 			t.Errorf("%s: after an hour: %+v", what, batch.Items[0].Results)
 		}
 	}
-	if got := f.log.String(); !strings.Contains(got, "cannot be read") || !strings.Contains(got, name) || !strings.Contains(got, "action=deny") {
+	if got := f.log.String(); !strings.Contains(got, `level=WARN msg="redis: one of these stored values cannot be read" names=[`+name+"] action=deny more=0\n") {
 		t.Errorf("logged %q", got)
 	}
 }
