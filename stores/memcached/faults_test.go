@@ -14,6 +14,7 @@ import (
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/internal/faultproxy"
 	"github.com/floodgate-go/floodgate/internal/memcachedtest"
+	"github.com/floodgate-go/floodgate/internal/processtest"
 	memcachedstore "github.com/floodgate-go/floodgate/stores/memcached"
 	"github.com/floodgate-go/floodgate/stores/resilient"
 )
@@ -108,11 +109,7 @@ func TestConnectionsAreUsedAgain(t *testing.T) {
 		t.Error(err)
 	}
 	// The one that is left reads the statistic.
-	for end := time.Now().Add(patience); statistic(t, server, "curr_connections") > alone; <-time.After(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("a closed store keeps connections: %d, want %d", statistic(t, server, "curr_connections"), alone)
-		}
-	}
+	processtest.WaitFor(t, "the connections to be closed", func() bool { return statistic(t, server, "curr_connections") <= alone })
 }
 
 func statistic(t *testing.T, server *memcachedtest.Server, name string) (n int) {
@@ -133,11 +130,7 @@ func TestACanceledTakeIsCharged(t *testing.T) {
 	for range 20 {
 		_, _ = l.Take(ctx, 1, core.Hit{Rule: "r", Key: "k"})
 	}
-	for end := time.Now().Add(patience); left(t, l, "k") != 80; <-time.After(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%d left after 20 takes of 100", left(t, l, "k"))
-		}
-	}
+	processtest.WaitFor(t, "20 takes of 100", func() bool { return left(t, l, "k") == 80 })
 }
 
 // Nobody listens at one of two addresses. The keys of the other one are decided, and a reset of all

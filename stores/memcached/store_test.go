@@ -115,8 +115,7 @@ func TestWrongOptionsAreNamed(t *testing.T) {
 	}
 }
 
-// A denial is remembered in the process, so that memcached is not asked again,
-// unless the option says otherwise.
+// A denial is remembered in the process, so that memcached is not asked again, unless the option says otherwise.
 func TestADenialIsRemembered(t *testing.T) {
 	for name, c := range map[string]struct {
 		opts []memcachedstore.Option

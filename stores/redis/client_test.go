@@ -122,8 +122,7 @@ func TestADistantServer(t *testing.T) {
 	}
 }
 
-// The hooks of the application's client see each decision as one command, which
-// go-redis must not repeat.
+// The hooks of the application's client see each decision as one command, which go-redis must not repeat.
 func TestTheClientsHooksSeeEveryDecision(t *testing.T) {
 	clients(t, func(t *testing.T, client redis.UniversalClient, _ *faultproxy.Proxy, _ *redistest.Server) {
 		var commands, repeatable atomic.Int64
@@ -177,8 +176,7 @@ func (s *shifted) Read(b []byte) (n int, err error) {
 	return s.Conn.Read(b)
 }
 
-// A connection whose replies are shifted gives nobody the reply to another command, and is not used
-// for long.
+// A connection whose replies are shifted gives nobody the reply to another command, and is not used for long.
 func TestShiftedRepliesAreErrorsAndEnd(t *testing.T) {
 	addr := redistest.Start(t).Addr
 	for name, do := range map[string]func(s *redisstore.Store, b core.Counters) error{

@@ -22,9 +22,8 @@ import (
 	"github.com/floodgate-go/floodgate/stores/swapstore"
 )
 
-// The script decides as package swapstore does, which has the same arithmetic in Go: on
-// several keys and limits at once, with states of another program's limits, and with a clock
-// that also goes back.
+// The script decides as package swapstore does, which has the same arithmetic in Go: on several keys and limits at
+// once, with states of another program's limits, and with a clock that also goes back.
 func TestTheScriptDecidesAsTheStoreInGo(t *testing.T) {
 	t.Parallel()
 	client := newClient(t, redistest.Start(t).Addr)
@@ -258,8 +257,7 @@ func (d *duel) advance() {
 		}
 		by = -by * time.Duration(1+d.r.IntN(3))
 	}
-	// No clock is as wrong as to be before 1970. After 2060, a debt of 200 years is later than a state
-	// can be.
+	// No clock is as wrong as to be before 1970. After 2060, a debt of 200 years is later than a state can be.
 	if year := d.clock.Now().Add(by).Year(); year >= 1970 && year <= 2060 {
 		d.clock.Advance(by)
 	}

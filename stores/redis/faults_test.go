@@ -54,9 +54,8 @@ func charged(t testing.TB, b core.Counters, key string) int64 {
 	return 10 - batch.Items[0].Results[0].Remaining
 }
 
-// clients are the clients whose options could charge twice, or keep waiting: each
-// before a proxy. None has a deadline of its own for an answer: a test in which
-// the store's does not hold never ends.
+// clients are the clients whose options could charge twice, or keep waiting: each before a proxy. None has a
+// deadline of its own for an answer: a test in which the store's does not hold never ends.
 func clients(t *testing.T, f func(t *testing.T, client redis.UniversalClient, proxy *faultproxy.Proxy, server *redistest.Server)) {
 	const retries = 3
 	for _, c := range []struct {

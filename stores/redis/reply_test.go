@@ -25,8 +25,7 @@ func headOf(nonce uint64, status byte, at int64) string {
 	return string(binary.LittleEndian.AppendUint64(b, uint64(at)))
 }
 
-// sentExchange is an exchange with a take from one key for each number, which is
-// that of its limits.
+// sentExchange is an exchange with a take from one key for each number, which is that of its limits.
 func sentExchange(t testing.TB, nonce uint64, limits ...int) *exchange {
 	s := New(nowhere(t))
 	x := &exchange{store: s}

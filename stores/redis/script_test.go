@@ -3,6 +3,7 @@ package redisstore
 import (
 	"fmt"
 	"net/url"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -38,11 +39,11 @@ func TestTheUsersOfAURLWithSentinels(t *testing.T) {
 		t.Fatal(err)
 	}
 	o, err := sentinelOptions(*u, u.Query())
-	if err != nil {
-		t.Fatal(err)
+	want := &redis.FailoverOptions{
+		MasterName: "m", SentinelAddrs: []string{"10.0.0.1:26379", "[::2]:26379"}, SentinelUsername: "guard", SentinelPassword: "two",
+		Username: "bob", Password: "one", DB: 2, DialerRetries: 1, ContextTimeoutEnabled: true,
 	}
-	if o.Username != "bob" || o.Password != "one" || o.SentinelUsername != "guard" || o.SentinelPassword != "two" || o.MasterName != "m" || o.DB != 2 ||
-		len(o.SentinelAddrs) != 2 || o.SentinelAddrs[0] != "10.0.0.1:26379" || o.SentinelAddrs[1] != "[::2]:26379" {
-		t.Errorf("%+v", o)
+	if err != nil || !reflect.DeepEqual(o, want) {
+		t.Errorf("%+v, %v", o, err)
 	}
 }

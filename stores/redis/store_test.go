@@ -37,8 +37,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// patience is the suite's timeout, which never passes: the suite tests
-// decisions, on machines that may be busy.
+// patience is the suite's timeout, which never passes: the suite tests decisions, on machines that may be busy.
 const patience = 20 * time.Second
 
 func newClient(t testing.TB, addr string) *redis.Client {
@@ -197,8 +196,7 @@ func TestClientsThatCannotBeUsedAreNamed(t *testing.T) {
 	}
 }
 
-// A process binds a limiter's name once for each server, whatever the number of
-// Store values and clients.
+// A process binds a limiter's name once for each server, whatever the number of Store values and clients.
 func TestANameIsBoundOnceForAServer(t *testing.T) {
 	addr := redistest.Start(t).Addr
 	first := redisstore.New(newClient(t, addr))

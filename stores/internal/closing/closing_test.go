@@ -31,8 +31,7 @@ type locating struct{ counting }
 
 func (locating) ServerOf(rule int, key []byte) string { return fmt.Sprint(rule, string(key)) }
 
-// The Counters of a closed gate, and all that were made of them by Reopen,
-// return ErrClosed and ask nobody.
+// The Counters of a closed gate, and all that were made of them by Reopen, return ErrClosed and ask nobody.
 func TestCountersEndWithTheirGate(t *testing.T) {
 	calls := 0
 	g := closing.New("somestore")

@@ -45,8 +45,7 @@ func TestWhoComesMeanwhileGoesWithTheNextExchange(t *testing.T) {
 	})
 }
 
-// Do sends on the caller's goroutine if the member may go alone and at once, and
-// nobody else's member.
+// Do sends on the caller's goroutine if the member may go alone and at once, and nobody else's member.
 func TestDoSendsOneMemberOnTheCallersGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{long: exchangeTime}
@@ -288,8 +287,7 @@ func (s *server) line(change func(*joining.Config[int])) *joining.Line[int] {
 	return joining.New(config)
 }
 
-// underWay returns how many exchanges are under way, and the highest number of them
-// since the last call.
+// underWay returns how many exchanges are under way, and the highest number of them since the last call.
 func (s *server) underWay() (now, most int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
