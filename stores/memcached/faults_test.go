@@ -136,10 +136,7 @@ func TestACanceledTakeIsCharged(t *testing.T) {
 // Nobody listens at one of two addresses. The keys of the other one are decided, and a reset of all
 // keys resets them.
 func TestAServerThatIsGoneChargesNothing(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := core.Must(net.Listen("tcp", "127.0.0.1:0"))
 	_ = listener.Close()
 	l := newLimiter(t, newStore(t, []string{listener.Addr().String(), memcachedtest.Start(t).Addr}), "gone", core.PerHour(10))
 	var hits, alive []core.Hit
@@ -186,10 +183,7 @@ func TestOneServerOfTwoIsGone(t *testing.T) {
 			l := newLimiter(t, store, "two", core.PerHour(1000))
 			onDead := map[string]bool{}
 			for i := range 60 {
-				d, err := take(l, fmt.Sprint(i))
-				if err != nil {
-					t.Fatal(err)
-				}
+				d := core.Must(take(l, fmt.Sprint(i)))
 				if strings.HasPrefix(dead.MustDo("get "+d.StoredKey()), "VALUE") {
 					onDead[d.StoredKey()] = true
 				}

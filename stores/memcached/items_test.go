@@ -44,10 +44,7 @@ func TestErrorsThatProveThatNothingWasStored(t *testing.T) {
 // What a Swap says of the server's word, and of a reply that is lost. Who has no time left asks nobody.
 func TestASwapThatFails(t *testing.T) {
 	for reply, proves := range map[string]bool{"SERVER_ERROR out of memory storing object\r\n": true, "": false} {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := core.Must(net.Listen("tcp", "127.0.0.1:0"))
 		go func() {
 			if c, err := l.Accept(); err == nil {
 				_, _ = c.Read(make([]byte, 1000))
@@ -175,10 +172,7 @@ func TestTheServersOfKeysAfterAReopen(t *testing.T) {
 	of := map[string]bool{}
 	for _, key := range []string{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"} {
 		for rule, name := range []string{"b", "a"} {
-			want, err := selector.PickServer(core.StoreRule{Name: name}.StoredKey("l", []byte(key)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			want := core.Must(selector.PickServer(core.StoreRule{Name: name}.StoredKey("l", []byte(key))))
 			got := c.(interface{ ServerOf(int, []byte) string }).ServerOf(rule, []byte(key))
 			if got != want.String() {
 				t.Errorf("rule %s, key %s: %s, want %s", name, key, got, want)

@@ -81,11 +81,7 @@ func take(l *core.Limiter, key string) (core.Decision, error) {
 
 func left(t testing.TB, l *core.Limiter, key string) int64 {
 	t.Helper()
-	d, err := l.Peek(context.Background(), 0, core.Hit{Rule: "r", Key: key})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d.Remaining
+	return core.Must(l.Peek(context.Background(), 0, core.Hit{Rule: "r", Key: key})).Remaining
 }
 
 func TestGuarantees(t *testing.T) {
@@ -232,10 +228,7 @@ func TestItemsOutliveTheirWindows(t *testing.T) {
 	} {
 		l := newLimiter(t, newStore(t, []string{server.Addr}), fmt.Sprint("ttl", window.Microseconds()), core.Limit{Quota: 5, Window: window, Algorithm: core.FixedWindow})
 		for range 2 { // the second take replaces the item
-			d, err := take(l, "k")
-			if err != nil {
-				t.Fatal(err)
-			}
+			d := core.Must(take(l, "k"))
 			reply := server.MustDo("mg " + d.StoredKey() + " t")
 			if got := strings.Fields(strings.Replace(reply, " t", " t=", 1)); len(got) < 2 || got[1] != want && got[1] != want[:2]+fmt.Sprint(atoi(want[2:])-1) {
 				t.Errorf("window %v: %q, want %s", window, reply, want)
@@ -291,15 +284,8 @@ func TestForeignValuesAreReplaced(t *testing.T) {
 	defer client.Close() //nolint:errcheck // of no interest any more
 	var log strings.Builder
 	l := newLimiter(t, newStore(t, []string{addr}, memcachedstore.WithoutDenialCache(), memcachedstore.Log(slog.New(slog.NewTextHandler(&log, nil)))), "foreign", core.PerHour(5), core.Limit{Quota: 50, Window: 24 * time.Hour})
-	d, err := take(l, "k")
-	if err != nil {
-		t.Fatal(err)
-	}
-	item, err := client.Get(d.StoredKey())
-	if err != nil {
-		t.Fatal(err)
-	}
-	good := item.Value
+	d := core.Must(take(l, "k"))
+	good := core.Must(client.Get(d.StoredKey())).Value
 	for name, value := range map[string][]byte{
 		"nothing":   {},
 		"text":      []byte("abc"),

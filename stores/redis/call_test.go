@@ -65,8 +65,8 @@ func TestACallIsWithdrawnFromItsCommand(t *testing.T) {
 		}
 	}
 	x.calls = append(x.calls[:0], all[1])
-	if _, err := x.MarshalBinary(); !errors.Is(err, errWithdrawn) {
-		t.Errorf("a command without calls is written: error %v", err)
+	if _, err := x.MarshalBinary(); !errors.Is(err, errWithdrawn) || fmt.Sprint(x) != "decisions" {
+		t.Errorf("a command without calls is written, as %v: error %v", x, err)
 	}
 }
 

@@ -42,11 +42,8 @@ func TestTheDeadlineEndsALoneDecision(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	proxy := faultproxy.Start(t, server.Addr)
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // connects, and never says a word
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer silent.Close() //nolint:errcheck // the test is over
+	silent := core.Must(net.Listen("tcp", "127.0.0.1:0")) // connects, and never says a word
+	defer silent.Close()                                  //nolint:errcheck // the test is over
 	end := make(chan struct{})
 	defer close(end)
 	var stuck atomic.Bool

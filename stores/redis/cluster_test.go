@@ -126,29 +126,6 @@ func keysOn(cluster *redistest.Cluster, limiter string) []string {
 	return keys
 }
 
-// Keys of different slots are taken together or not at all.
-func TestKeysOfDifferentSlots(t *testing.T) {
-	t.Parallel()
-	cluster, client := newCluster(t)
-	b := bind(t, client, hourly, redisstore.Timeout(patience))
-	keys := keysOn(cluster, t.Name())
-	for range 10 {
-		take(t, b, keys[2])
-	}
-	batch := several(keys)
-	if err := storetest.Do(t.Context(), b, core.OpTake, batch); err != nil || batch.Allowed {
-		t.Fatalf("allowed %v, error %v", batch.Allowed, err)
-	}
-	for i, want := range []int64{0, 0, 10} {
-		if got := charged(t, b, keys[i]); got != want {
-			t.Errorf("key %d: %d charged, want %d", i, got, want)
-		}
-		if got := batch.Items[i].Results[0]; got.Remaining != 10-want || got.Allowed != (want == 0) {
-			t.Errorf("key %d: result %+v", i, got)
-		}
-	}
-}
-
 // crossesSlots is the error of a server of a cluster for keys of several slots.
 type crossesSlots struct{}
 
@@ -311,9 +288,7 @@ func TestAResetOfAllForgetsTheLimitersKeys(t *testing.T) {
 			admits(b, true)
 			admits(other, true)
 			admits(b, false)
-			if err := storetest.Do(t.Context(), b, core.OpResetAll, new(core.Batch)); err != nil {
-				t.Fatal(err)
-			}
+			do(t, b, core.OpResetAll, new(core.Batch))
 			admits(b, true)
 			admits(other, false)
 		})
@@ -329,9 +304,7 @@ func change(t *testing.T, cluster *redistest.Cluster, client redis.UniversalClie
 			for _, k := range keysOn(cluster, bindName(t)) {
 				batch.Items = append(batch.Items, one(k, 40, 1).Items...)
 			}
-			if err := storetest.Do(t.Context(), b, core.OpCharge, batch); err != nil {
-				t.Fatal(err)
-			}
+			do(t, b, core.OpCharge, batch)
 			for i := range batch.Items {
 				batch.Items[i].Cost = 10
 			}

@@ -35,12 +35,18 @@ func one(key string, cost int64, limits int) *core.Batch {
 	return &core.Batch{Items: []core.Item{{Key: []byte(key), Cost: cost, Results: make([]core.Result, limits)}}}
 }
 
+// do does an operation that must not fail.
+func do(t testing.TB, b core.Counters, op core.Op, batch *core.Batch) {
+	t.Helper()
+	if err := storetest.Do(context.Background(), b, op, batch); err != nil {
+		t.Fatalf("%v: %v", op, err)
+	}
+}
+
 func take(t testing.TB, b core.Counters, key string) *core.Batch {
 	t.Helper()
 	batch := one(key, 1, 1)
-	if err := storetest.Do(context.Background(), b, core.OpTake, batch); err != nil {
-		t.Fatalf("Take: %v", err)
-	}
+	do(t, b, core.OpTake, batch)
 	return batch
 }
 
@@ -48,9 +54,7 @@ func take(t testing.TB, b core.Counters, key string) *core.Batch {
 func charged(t testing.TB, b core.Counters, key string) int64 {
 	t.Helper()
 	batch := one(key, 0, 1)
-	if err := storetest.Do(context.Background(), b, core.OpPeek, batch); err != nil {
-		t.Fatalf("Peek: %v", err)
-	}
+	do(t, b, core.OpPeek, batch)
 	return 10 - batch.Items[0].Results[0].Remaining
 }
 
@@ -228,9 +232,7 @@ func TestAWriteThatIsDenied(t *testing.T) {
 		f := newFormatted(t, server, core.Limit{Quota: 10, Window: time.Hour, Algorithm: core.TokenBucket})
 		gone, left := one("gone", 1, 1), one("left", 3, 1)
 		for _, b := range []*core.Batch{gone, left} {
-			if err := storetest.Do(t.Context(), f.bound, core.OpTake, b); err != nil {
-				t.Fatal(err)
-			}
+			do(t, f.bound, core.OpTake, b)
 		}
 		left.Items[0].Cost = 1
 		both := &core.Batch{Items: []core.Item{gone.Items[0], left.Items[0]}}
@@ -354,8 +356,6 @@ var daily = []core.StoreRule{{Name: "r", Limits: []core.Limit{{Quota: 1_000_000,
 func counted(t testing.TB, b core.Counters, key string) int64 {
 	t.Helper()
 	batch := one(key, 0, 1)
-	if err := storetest.Do(context.Background(), b, core.OpPeek, batch); err != nil {
-		t.Fatalf("Peek: %v", err)
-	}
+	do(t, b, core.OpPeek, batch)
 	return 1_000_000 - batch.Items[0].Results[0].Remaining
 }

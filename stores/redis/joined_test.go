@@ -226,10 +226,7 @@ func TestWhoWaitsForTooLongIsNotCharged(t *testing.T) {
 // as those of a service name or a virtual address do. Connections that exist stay.
 func movable(t *testing.T, target *atomic.Value) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := core.Must(net.Listen("tcp", "127.0.0.1:0"))
 	t.Cleanup(func() { _ = l.Close() })
 	go func() {
 		for {
@@ -381,9 +378,7 @@ func TestRefundsAndResetsTravelToo(t *testing.T) {
 	refunds, resets := one("refunded", 1, 1), one("reset", 1, 1)
 	for range 4 {
 		for _, b := range []*core.Batch{refunds, resets} {
-			if err := storetest.Do(t.Context(), c.bound, core.OpTake, b); err != nil {
-				t.Fatal(err)
-			}
+			do(t, c.bound, core.OpTake, b)
 		}
 	}
 	c.travel(nil)

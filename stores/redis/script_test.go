@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/internal/meter"
 	"github.com/floodgate-go/floodgate/internal/redistest"
 )
@@ -34,10 +35,7 @@ func TestTheScriptHasNoAlgorithmThatItDoesNotNeed(t *testing.T) {
 // A URL with sentinels has the user and the password of the database before the @, and
 // those of the sentinels in its parameters.
 func TestTheUsersOfAURLWithSentinels(t *testing.T) {
-	u, err := url.Parse("redis://bob:one@10.0.0.1/2?master=m&addr=[::2]&sentinel_username=guard&sentinel_password=two")
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := core.Must(url.Parse("redis://bob:one@10.0.0.1/2?master=m&addr=[::2]&sentinel_username=guard&sentinel_password=two"))
 	o, err := sentinelOptions(*u, u.Query())
 	want := &redis.FailoverOptions{
 		MasterName: "m", SentinelAddrs: []string{"10.0.0.1:26379", "[::2]:26379"}, SentinelUsername: "guard", SentinelPassword: "two",

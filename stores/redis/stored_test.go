@@ -82,6 +82,23 @@ func TestAClockThatIsBehind(t *testing.T) {
 	}
 }
 
+// A refund after a wait takes no strike back: the next wait is twice as long.
+func TestARefundAfterAWait(t *testing.T) {
+	lockout := core.Lockout{First: time.Minute, Factor: 2, Max: time.Hour, Decay: time.Hour}
+	f := newFormatted(t, redistest.Start(t), core.Limit{Quota: 2, Window: time.Hour, Algorithm: core.FixedWindow, Lockout: lockout})
+	for range 2 {
+		f.take()
+	}
+	f.clock.Advance(time.Minute)
+	do(t, f.bound, core.OpRefund, f.take())
+	for range 2 {
+		f.take()
+	}
+	if wait := f.take().Items[0].Results[0].RetryAfter; wait != 2*time.Minute {
+		t.Errorf("a wait of %v, want two minutes", wait)
+	}
+}
+
 // The format of values: one that an older version wrote is read by a newer one.
 func TestStoredValues(t *testing.T) {
 	server := redistest.Start(t)
@@ -90,9 +107,7 @@ func TestStoredValues(t *testing.T) {
 	rules := []core.StoreRule{{Name: "r", Limits: all(5)}}
 	b := bind(t, client, rules, redisstore.Timeout(patience), redisstore.Clock(clock.Now))
 	batch := one("k", 2, 5)
-	if err := storetest.Do(t.Context(), b, core.OpTake, batch); err != nil {
-		t.Fatal(err)
-	}
+	do(t, b, core.OpTake, batch)
 	name := core.StoreRule{Name: "r"}.StoredKey("TestStoredValues", []byte("k"))
 	const golden = "Ah0AABVV5fVaRAYAAKST1gAAFQ2+SFlEBgIAAAAAAAAAHQAAFbFRH1pEBgIApJPWAAAVDb5IWUQGAgAAAAAAAAAlAAAAebAiWkQGBACkk9YAAACHkwMAAMKbwAEAAAACAAAAAQACAAAAHgAAFbFRH1pEBgYApJPWAAACABUNvkhZRAYVDb5IWUQGHQAAFq3Pz3pEBggAEKzRUwAVrc/PekQGAAAAAAUAAAA="
 	value := server.MustDo("GET", name)
@@ -120,9 +135,7 @@ func TestStoredValues(t *testing.T) {
 	decoded, _ := base64.StdEncoding.DecodeString(golden)
 	server.MustDo("SET", name, string(decoded))
 	batch = one("k", 1, 5)
-	if err := storetest.Do(t.Context(), b, core.OpTake, batch); err != nil {
-		t.Fatal(err)
-	}
+	do(t, b, core.OpTake, batch)
 	for i, r := range batch.Items[0].Results {
 		if r.Remaining != 2 {
 			t.Errorf("%v: %d left of a stored value with 2 of 5 hits, after one more", rules[0].Limits[i], r.Remaining)
@@ -150,9 +163,7 @@ func newFormatted(t *testing.T, server *redistest.Server, limits ...core.Limit) 
 func (f *formatted) take() *core.Batch {
 	f.t.Helper()
 	batch := one("k", 1, f.limits)
-	if err := storetest.Do(f.t.Context(), f.bound, core.OpTake, batch); err != nil {
-		f.t.Fatal(err)
-	}
+	do(f.t, f.bound, core.OpTake, batch)
 	return batch
 }
 
@@ -209,9 +220,7 @@ func TestForeignValues(t *testing.T) {
 					t.Errorf("%s: allowed %t, %+v, want %v to wait", what, batch.Allowed, r, want)
 				}
 			}
-			if err := storetest.Do(t.Context(), f.bound, core.OpRefund, batch); err != nil { // of nothing
-				t.Fatal(err)
-			}
+			do(t, f.bound, core.OpRefund, batch) // of nothing
 			f.clock.Advance(time.Minute)
 		}
 		f.clock.Advance(57*time.Minute - time.Microsecond)
@@ -372,9 +381,7 @@ func TestLifetimes(t *testing.T) {
 						server.MustDo(spoil...)
 					}
 					batch := one("k", cost, 1+len(more))
-					if err := storetest.Do(t.Context(), b, core.OpCharge, batch); err != nil {
-						t.Fatal(err)
-					}
+					do(t, b, core.OpCharge, batch)
 					if got := lifetime(server, name); got <= c.ends+30*time.Second || got > c.ends+time.Minute+time.Second {
 						t.Errorf("after %q: lifetime %v, want %v and a minute", spoil, got, c.ends)
 					}
@@ -416,9 +423,7 @@ func TestTheLifetimeIsThatOfTheLastRecord(t *testing.T) {
 		case op == core.OpRefund && len(taken) > 0:
 			batch, taken = taken[0], taken[1:]
 		}
-		if err := storetest.Do(t.Context(), b, op, batch); err != nil {
-			t.Fatal(err)
-		}
+		do(t, b, op, batch)
 		if op == core.OpTake && batch.Allowed {
 			taken = append(taken, batch)
 		}
