@@ -153,10 +153,11 @@ func of(says string, charged bool) func(error) bool {
 	}
 }
 
-// Decisions that come together are one command, and each is its own.
+// Decisions that come together are one command, and each is its own. If the server has forgotten the script,
+// it is sent once for all.
 func TestDecisionsTravelTogether(t *testing.T) {
 	c := newCompany(t, patience)
-	c.travel(nil)
+	c.travel(func() { c.server.MustDo("SCRIPT", "FLUSH") })
 	c.check(fine)
 	admitted := 0
 	for i, b := range c.batches {
@@ -169,8 +170,8 @@ func TestDecisionsTravelTogether(t *testing.T) {
 	if admitted != 10 {
 		t.Errorf("%d of 25 were admitted, want 10", admitted)
 	}
-	if n := commands(t, c.server, "evalsha"); n != 1+26 { // check's
-		t.Errorf("%d commands, want one, and 26 peeks", n)
+	if n, evals := commands(t, c.server, "evalsha"), commands(t, c.server, "eval"); n != 1+26 || evals != 1 { // check's
+		t.Errorf("%d commands and %d with the script, want one of each, and 26 peeks", n, evals)
 	}
 }
 
@@ -272,16 +273,6 @@ func TestAPrimaryThatIsDemotedIsLeft(t *testing.T) {
 				t.Errorf("the new primary has charged %d, want 1", got)
 			}
 		})
-	}
-}
-
-// The server has forgotten the script.
-func TestAForgottenScriptIsSentAgainForAll(t *testing.T) {
-	c := newCompany(t, patience)
-	c.travel(func() { c.server.MustDo("SCRIPT", "FLUSH") })
-	c.check(fine)
-	if n := commands(t, c.server, "eval"); n != 1 {
-		t.Errorf("%d EVALs, want 1", n)
 	}
 }
 

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -97,6 +98,13 @@ func TestWeirdRepliesAreErrors(t *testing.T) {
 		if _, err := filled(oneItem(t, 1), bitDenied, val[replyHead+1:]); !errors.As(err, &e) || !errors.Is(err, core.ErrDamaged) {
 			t.Errorf("%s: error %v, want %v", what, err, core.ErrDamaged)
 		}
+	}
+	s := New(answering(t, func(_ context.Context, cmd redis.Cmder) error {
+		cmd.(exempt).SetVal(string(inputOf(t, cmd)[:replyHead]) + head(7)[replyHead:] + itemReply(1<<31, 2, 1, 0, now))
+		return nil
+	}), Timeout(time.Hour))
+	if _, err := s.ask(s.begin(t.Context()), verbTake, oneItem(t, 1)); !errors.Is(err, core.ErrDamaged) {
+		t.Errorf("a reply with a number that is too high: %v", err)
 	}
 	for what, c := range map[string]struct {
 		limit core.Limit
