@@ -398,12 +398,12 @@ func TestScan(t *testing.T) {
 }
 
 func TestAServerThatIsNotThere(t *testing.T) {
-	for _, client := range []redis.UniversalClient{redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"}), redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}})} {
+	for _, client := range []redis.UniversalClient{redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", DialerRetries: 1, PoolSize: 99}), redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}, DialerRetries: 1, PoolSize: 99})} {
 		store := redisstore.New(client, redisstore.Timeout(200*time.Millisecond))
 		var scanned, acquired *redisstore.Error
 		err := store.Scan(t.Context(), "a", hourly, func(redisstore.Stored) error { return nil })
-		_, _, none := store.AcquireSlot(t.Context(), "a", inflight.Slot{Key: "k"}, 1, time.Second)
-		if !errors.As(err, &scanned) || scanned.Unknown || !errors.As(none, &acquired) || !acquired.Unknown {
+		held, ok, none := store.AcquireSlot(t.Context(), "a", inflight.Slot{Key: "k"}, 1, time.Second)
+		if held != 0 || ok || !errors.As(err, &scanned) || scanned.Unknown || !errors.As(none, &acquired) || !acquired.Unknown {
 			t.Errorf("Scan: %v; AcquireSlot: %v", err, none)
 		}
 		slots := []inflight.Slot{{Key: "k"}}
