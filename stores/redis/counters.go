@@ -80,7 +80,7 @@ func (b *counters) Do(ctx context.Context, batch *core.Batch) error {
 	case core.OpBlock:
 		items := slices.Clone(batch.Items) // the cost is the length of the block: see script/main.lua
 		for i := range items {
-			items[i].Cost, items[i].Quotas = batch.For.Microseconds(), nil
+			items[i].Cost = batch.For.Microseconds()
 		}
 		return b.run(ctx, verbBlock, &core.Batch{Items: items})
 	case core.OpResetAll:
