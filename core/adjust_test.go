@@ -137,8 +137,10 @@ func TestAdjustDoesNotChargeTwiceIfItsRefundFails(t *testing.T) {
 	l := newLimiter(t, config, nil)
 	d := l.Check(&request{})
 	l.Settle(&request{}, d, core.Outcome{Status: 200})
-	for range 2 {
-		_ = l.Adjust(t.Context(), d, 5)
+	for i := range 2 {
+		if err := l.Adjust(t.Context(), d, 5); (err == nil) != (i > 0) || errors.Is(err, core.ErrNotCharged) {
+			t.Errorf("adjust %d: %v", i, err)
+		}
 	}
 	if charges != 1 {
 		t.Errorf("%d charges, want 1", charges)
@@ -209,6 +211,7 @@ func TestARefundGetsTheResultsOfTheCharge(t *testing.T) {
 			return err
 		})}, nil)
 		d, err := l.Take(t.Context(), 3, hits...)
+		_, _ = l.Peek(t.Context(), 1)
 		if err = errors.Join(err, l.Adjust(t.Context(), d, 0)); err != nil || !reflect.DeepEqual(refund, charge) {
 			t.Errorf("%v: the refund of\n%+v is\n%+v", err, charge, refund)
 		}
@@ -276,6 +279,7 @@ func TestAdjustAfterTheHandlerHasReturned(t *testing.T) {
 			if err := l.Adjust(t.Context(), d, 50); err != nil {
 				t.Error(err)
 			}
+			l.Settle(&request{}, d, core.Outcome{Status: 200})
 		}
 		for rule, want := range row.want {
 			if got := left(t, l, rule, "k"); got != want {

@@ -30,16 +30,16 @@ func TestNewNamesEverythingThatIsWrong(t *testing.T) {
 		c    core.Config
 		says []string
 	}{
-		{core.Config{}, []string{"Rules", "0 of them", "such as {Name:"}},
-		{named(`a"b`), []string{"Name", `"a\"b"`}},
+		{core.Config{}, []string{"Rules: 0 of them: must be 1 to 10000, such as {Name:"}},
+		{named(`a"b`), []string{`Name: "a\"b": must be 1 to 64 of the characters A-Z a-z 0-9 _ . -`}},
 		{named("é"), []string{"Name", `"é"`}},
 		{named("a\r\nb"), []string{"Name"}},
 		{named(strings.Repeat("n", 65)), []string{"Name"}},
-		{rules(core.Rule{Name: "r", Key: static("")}), []string{"Limits", "0 of them"}},
-		{rules(rule, rule), []string{"Rules[1].Name", `"r"`, "two rules"}},
-		{rules(rule, core.Rule{Key: static(""), Limits: rule.Limits}), []string{"Rules[1].Name", `""`}},
-		{oneRule(core.PerMinute(1), core.PerMinute(2)), []string{"Limits[1]", "Limits[0]"}},
-		{oneRule(core.Limit{Name: "x", Quota: 1, Window: time.Second}, core.Limit{Name: "x", Quota: 1, Window: time.Minute}), []string{`"x"`, "two limits"}},
+		{rules(core.Rule{Name: "r", Key: static("")}), []string{`Rules[0] ("r").Limits: 0 of them: must be 1 to 16`}},
+		{rules(rule, rule), []string{`Rules[1].Name: "r": two rules have this name`}},
+		{rules(rule, core.Rule{Key: static(""), Limits: rule.Limits}), []string{`Rules[1].Name: "": must be 1 to 64 of the characters`}},
+		{oneRule(core.PerMinute(1), core.PerMinute(2)), []string{`Rules[0] ("r").Limits[1]: 2 per 1m: counts the same as Limits[0], 1 per 1m: only their quotas differ`}},
+		{oneRule(core.Limit{Name: "x", Quota: 1, Window: time.Second}, core.Limit{Name: "x", Quota: 1, Window: time.Minute}), []string{`Rules[0].Limits: "x": two limits have this name (the other one is of rule "r")`}},
 		{oneRule(core.Limit{Name: "x\r\n", Quota: 1, Window: time.Second}), []string{"Limits[0]", "Name"}},
 		{oneRule(core.PerMinute(-1)), []string{`("r").Limits[0]`, "Quota", "-1"}},
 		{with(func(c *core.Config) { c.Hooks = (*core.DefaultHooks)(nil) }), []string{"Hooks", "nil"}},
@@ -54,7 +54,7 @@ func TestNewNamesEverythingThatIsWrong(t *testing.T) {
 		{with(func(c *core.Config) { c.MaxWait = -1 }), []string{"MaxWait: -1ns: must be from 0 to 366 days"}},
 		{with(func(c *core.Config) { c.MaxWait = 2 }), []string{"MaxWait: 2ns", "2*time.Second"}},
 		{with(func(c *core.Config) { c.Rules[0].MaxWait = core.MaxWindow + 1 }), []string{`Rules[0] ("r").MaxWait`, "366 days"}},
-		{with(func(c *core.Config) { c.MaxWaiters = -1 }), []string{"MaxWaiters: -1: must be from 1 to 100000"}},
+		{with(func(c *core.Config) { c.MaxWaiters = -1 }), []string{"MaxWaiters: -1: must be from 1 to 100000, or 0 for 100"}},
 		{with(func(c *core.Config) { c.MaxWaiters = 100_001 }), []string{"MaxWaiters: 100001"}},
 		{core.Config{Name: "a b", Headers: 128, Rules: []core.Rule{{Name: "r"}}}, []string{"Name", "Headers", "Limits"}},
 	} {

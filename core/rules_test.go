@@ -234,6 +234,10 @@ func TestAnUnlimitedLimitDoesNotDecide(t *testing.T) {
 			t.Fatalf("take %d: %v, %v", i, d, err)
 		}
 	}
+	hit.Quotas = []int64{100, core.Unlimited}
+	if d, err := l.Take(t.Context(), 1, hit); err != nil || d.Limit().Window != time.Minute || d.Remaining != 96 {
+		t.Errorf("%v, %v", d, err)
+	}
 	hit.Quotas = []int64{core.Unlimited, core.Unlimited}
 	want := `unlimited of unlimited left for rule "r", limit "r-1m" (unlimited per 1m)`
 	if d, err := l.Take(t.Context(), 1, hit); err != nil || !strings.Contains(d.String(), want) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -101,8 +102,9 @@ func TestSettle(t *testing.T) {
 	l.Settle(&request{}, late, core.Outcome{Status: 500})
 	want("settled after its window", 19, 4)
 
-	if d := l.Check(&request{}); d.NeedsOutcome() {
-		l.Settle(&request{}, core.Decision{}, core.Outcome{}) // of nothing
+	denied, _ := l.Take(t.Context(), 99, core.Hit{Rule: "all"}, core.Hit{Rule: "failures"})
+	for _, d := range []core.Decision{{}, denied} {
+		l.Settle(&request{}, d, core.Outcome{}) // of nothing
 	}
 	if d, _ := l.Take(t.Context(), 1, core.Hit{Rule: "failures", Key: "k"}); d.NeedsOutcome() {
 		t.Error("a Take wants to know an outcome")
@@ -196,7 +198,7 @@ func TestWhichRulesAHandlerSettles(t *testing.T) {
 			if way == "Adjust after Settle" {
 				settle()
 			}
-			for _, cost := range []int64{-1, 7, 25} { // the last one counts
+			for _, cost := range []int64{-1, math.MaxInt64, 25} { // the last one counts
 				switch {
 				case way == "SetCost":
 					if said := d.SetCost(cost); said != (row.said && cost >= 0) {

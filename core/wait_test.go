@@ -359,7 +359,7 @@ func TestTheWaitBehindOthersIsReckoned(t *testing.T) {
 				short, end := context.WithTimeout(t.Context(), 10*time.Millisecond)
 				defer end()
 				d, err := l.Wait(short, row.cost, waitedFor)
-				if !errors.Is(err, core.ErrWaitTooLong) || d.RetryAfter != row.want || d.Degraded || d.Waited != 0 || d.Remaining != 0 || s.takes.Load() != takes {
+				if !errors.Is(err, core.ErrWaitTooLong) || d.RetryAfter != row.want || d.ResetAfter != row.want || d.MoreAfter != row.want || d.Degraded || d.Waited != 0 || d.Remaining != 0 || s.takes.Load() != takes {
 					t.Errorf("%v, %v: a wait of %v after %v and %d takes, want %v at once", d, err, d.RetryAfter, d.Waited, s.takes.Load()-takes, row.want)
 				}
 				time.Sleep(time.Minute)
@@ -385,7 +385,7 @@ func TestALineIsBounded(t *testing.T) {
 		come(201, "other") // allowed
 		come(202, "other") // the limiter's lines are full
 		for _, i := range []int{200, 202} {
-			if d, done := c.of(i); !done || d.Allowed || d.RetryAfter <= 0 || !errors.Is(d.Err, core.ErrLineFull) {
+			if d, done := c.of(i); !done || d.Allowed || d.RetryAfter.Round(time.Millisecond) != time.Second || !errors.Is(d.Err, core.ErrLineFull) {
 				t.Errorf("request %d: %t, %v", i, done, d)
 			}
 		}
@@ -402,8 +402,11 @@ func TestALineIsBounded(t *testing.T) {
 			t.Errorf("%d wait, want 100", got)
 		}
 		time.Sleep(10 * time.Second)
+		come(203, "other")
+		come(204, "other") // there is room again
+		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		if s := hooktest.Count(l); s.Waiting != 0 || s.Allowed != 202 || s.Denied != 4 {
+		if s := hooktest.Count(l); s.Waiting != 0 || s.Allowed != 204 || s.Denied != 4 {
 			t.Errorf("%+v", s)
 		}
 	})
@@ -458,14 +461,14 @@ func TestARequestThatLeavesTheLineShortensIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, c := newLimiter(t, patient(2500*time.Millisecond, fixed(1, time.Second)), nil), newCrowd()
 		ctx, cancel := context.WithCancel(t.Context())
-		for i, ctx := range []context.Context{t.Context(), t.Context(), ctx} {
+		for i, ctx := range []context.Context{t.Context(), t.Context(), ctx, ctx} {
 			c.come(i, func() (core.Decision, error) { return l.Check(&request{ctx: ctx}), nil })
 		}
 		cancel()
 		synctest.Wait()
-		c.come(3, func() (core.Decision, error) { return l.Check(&request{}), nil })
+		c.come(4, func() (core.Decision, error) { return l.Check(&request{}), nil })
 		time.Sleep(time.Minute)
-		if d, _ := c.of(3); !d.Allowed || d.at != 2*time.Second {
+		if d, _ := c.of(4); !d.Allowed || d.at != 2*time.Second {
 			t.Errorf("%v at %v, want it allowed at 2s", d.Decision, d.at)
 		}
 	})
@@ -501,7 +504,7 @@ func TestADryRunDoesNotWait(t *testing.T) {
 			if d := l.Check(&request{}); !d.Allowed || d.Waited != 0 {
 				t.Errorf("%v", d)
 			}
-			if d, err := l.Wait(t.Context(), 1, waitedFor); !d.Allowed || d.Waited != 0 || err != nil {
+			if d, err := l.Wait(t.Context(), 1, waitedFor); !d.Allowed || d.Waited != 0 || d.Cost != 1 || err != nil {
 				t.Errorf("%v, %v", d, err)
 			}
 		}
