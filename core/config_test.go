@@ -161,9 +161,11 @@ func TestTheMostRulesAndLimits(t *testing.T) {
 func TestTheNamesOfLimits(t *testing.T) {
 	hour, log := core.PerHour(5), core.Limit{Quota: 5, Window: time.Hour, Algorithm: core.SlidingLog}
 	for names, limits := range map[string][]core.Limit{
-		"r":                     {hour},
-		"r-1h r-1d":             {hour, core.PerDay(9)},
-		"r-1h r-1h-sliding_log": {hour, log},
+		"r":                         {hour},
+		"r-1h r-1d":                 {hour, core.PerDay(9)},
+		"r-1h r-1h-sliding_log":     {hour, log},
+		"r-1h r-1h-sliding_window":  {hour, {Quota: 5, Window: time.Hour, Aligned: true}},
+		"r-1h r-1h-bucketed_window": {every[2], {Quota: 5, Window: time.Hour, Algorithm: core.BucketedWindow, Precision: time.Second}},
 		"r-1h r-1h-fixed_window r-1h-fixed_window-3": {hour, {Name: "r-1h-fixed_window", Quota: 6, Window: time.Minute}, fixed(7, time.Hour)},
 		"r-1h own r-day": {hour, {Name: "own", Quota: 6, Window: time.Minute}, core.PerDay(9).In(time.UTC)},
 	} {

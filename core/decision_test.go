@@ -241,8 +241,8 @@ func TestTheTextOfADecision(t *testing.T) {
 // Logs and documents have the names.
 func TestTheNamesOfConstants(t *testing.T) {
 	for got, want := range map[fmt.Stringer]string{
-		core.OpTake: "take", core.OpResetAll: "reset all", core.OpTake | core.OpPeek: "Op(0x3)",
-		core.FailOpen: "fail open", core.FailLocal: "local", core.FailClosed: "fail closed", core.OnFailure(9): "OnFailure(9)",
+		core.OpTake: "take", core.OpResetAll: "reset all", core.OpTake | core.OpPeek: "Op(0x3)", core.AllOps + 1: "Op(0x100)",
+		core.FailOpen: "fail open", core.FailLocal: "local", core.FailClosed: "fail closed", core.FailClosed + 1: "OnFailure(3)",
 		core.ReasonWithinLimits: "within limits", core.ReasonCanceled: "canceled", core.ReasonCanceled + 1: "unknown reason",
 		core.SlidingLog: "sliding_log", core.TokenBucket + 1: "unknown_algorithm", core.Limit{Quota: 1, Window: 1500 * time.Microsecond}: "1 per 1.5ms",
 		core.Lockout{}: "none", core.Lockout{First: time.Minute, Factor: 1}: "waits of 1m", core.Lockout{First: time.Minute}: "waits of 1m × 2 up to 1h",

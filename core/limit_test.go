@@ -259,12 +259,13 @@ func TestValidateNamesTheField(t *testing.T) {
 	}
 }
 
-// The ranges are part of what files and documents say.
-func TestTheRangesOfALimit(t *testing.T) {
+// The numbers are part of what files and documents say.
+func TestTheNumbersOfConstants(t *testing.T) {
 	const day = 86_400_000_000_000 // nanoseconds
 	for name, c := range map[string][2]int64{
 		"MinWindow": {int64(core.MinWindow), 1_000_000}, "MaxWindow": {int64(core.MaxWindow), 366 * day}, "Month": {int64(core.Month), 31 * day},
-		"MaxQuota": {core.MaxQuota, 2_147_483_647}, "MaxLogQuota": {core.MaxLogQuota, 10_000},
+		"MaxQuota": {core.MaxQuota, 2_147_483_647}, "MaxLogQuota": {core.MaxLogQuota, 10_000}, "MaxLimits": {core.MaxLimits, 16}, "MaxRules": {core.MaxRules, 10_000},
+		"DefaultMaxKeys": {core.DefaultMaxKeys, 1_000_000}, "StatusCanceled": {core.StatusCanceled, 499}, "Never": {int64(core.Never), math.MaxInt64}, "Unlimited": {core.Unlimited, math.MaxInt64},
 		"PerDay": {int64(core.PerDay(1).Window), day}, "PerWeek": {int64(core.PerWeek(1).Window), 7 * day}, "PerMonth": {int64(core.PerMonth(1).Window), 31 * day},
 	} {
 		if c[0] != c[1] {

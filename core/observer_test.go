@@ -259,6 +259,7 @@ func TestObserverAsksTheLimiter(t *testing.T) {
 		}}
 	})
 	l = newLimiter(t, config, nil)
+	l.Report(t.Context(), "something that it does not want to know")
 	l.Check(&request{})
 	if left != 2 {
 		t.Errorf("the observer has seen that %d are left, want 2", left)

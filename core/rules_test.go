@@ -152,7 +152,7 @@ func TestErrorsOfARulesCost(t *testing.T) {
 		rules[1].Cost = func(core.Request) (int64, error) { return row.cost, row.err }
 		l := newLimiter(t, core.Config{Log: new(lines).logger(), Rules: rules}, newClock())
 		d := l.Check(&request{})
-		if a, b := left(t, l, "r0", "k"), left(t, l, "r1", "k"); d.Reason != row.want || a != row.others || b != row.own {
+		if a, b := left(t, l, "r0", "k"), left(t, l, "r1", "k"); d.Reason != row.want || a != row.others || b != row.own || d.Err != nil && !strings.HasPrefix(d.Err.Error(), `cost of rule "r1": `) {
 			t.Errorf("cost %d, error %v: %v (%v), %d and %d left", row.cost, row.err, d.Reason, d.Err, a, b)
 		}
 	}
@@ -256,7 +256,7 @@ func TestAQuotaThatFailsDeniesAndChargesNothing(t *testing.T) {
 		l := planned(t, log, core.PerMinute(5))
 		d := l.Check(of("k", plan))
 		text := fmt.Sprint(d.Err)
-		if d.Allowed || d.Reason != core.ReasonFailed || d.Status() != 503 || !strings.Contains(text, want) || !strings.Contains(text, `rule "plan"`) {
+		if d.Allowed || d.Reason != core.ReasonFailed || d.Status() != 503 || !strings.Contains(text, want) || !strings.HasPrefix(text, `quota of rule "plan": limit "plan": `) {
 			t.Errorf("plan %s: %v, error %s, want one with %q", plan, d.Reason, text, want)
 		}
 		if strings.Contains(want, "must be") != errors.Is(d.Err, core.ErrConfig) || !strings.Contains(strings.Join(log.take(), " "), want) {

@@ -409,6 +409,15 @@ func TestALineIsBounded(t *testing.T) {
 		if s := hooktest.Count(l); s.Waiting != 0 || s.Allowed != 204 || s.Denied != 4 {
 			t.Errorf("%+v", s)
 		}
+		config.MaxWaiters = 0 // 100
+		l, c = newLimiter(t, config, nil), newCrowd()
+		for i := range 102 {
+			c.come(i, func() (core.Decision, error) { return l.Wait(context.Background(), 1, waitedFor) })
+		}
+		if d, _ := c.of(101); !errors.Is(d.err, core.ErrLineFull) || hooktest.Count(l).Waiting != 100 {
+			t.Errorf("%v, %d wait", d.err, hooktest.Count(l).Waiting)
+		}
+		time.Sleep(5 * time.Minute)
 	})
 }
 
