@@ -34,12 +34,8 @@ func TestOnlySelectedRulesAreAsked(t *testing.T) {
 		t.Errorf("rules %v", names)
 	}
 	for i, n := range asked {
-		want := int64(10)
-		if n > 0 {
-			want = 9
-		}
-		if got := left(t, l, c.Rules[i].Name, "k"); got != want || (n > 0) != slices.Contains(chosen, i) {
-			t.Errorf("rule %d was asked %d times, %d left", i, n, got)
+		if (n > 0) != slices.Contains(chosen, i) {
+			t.Errorf("rule %d was asked %d times", i, n)
 		}
 	}
 }

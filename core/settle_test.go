@@ -257,23 +257,6 @@ func TestAnAdjustWhileItIsSettled(t *testing.T) {
 	}
 }
 
-// What Counts and Clears decide comes before the cost.
-func TestSetCostBesideCountsAndClears(t *testing.T) {
-	l := newLimiter(t, core.Config{Rules: []core.Rule{
-		{Name: "returned", Key: static("k"), Limits: []core.Limit{core.PerHour(100)}, Cost: costs(10), Counts: never},
-		{Name: "cleared", Key: static("k"), Limits: []core.Limit{core.PerHour(100)}, Cost: costs(10), Clears: always},
-		{Name: "kept", Key: static("k"), Limits: []core.Limit{core.PerHour(100)}, Cost: costs(10), Counts: always},
-	}}, newClock())
-	d := l.Check(&request{})
-	d.SetCost(30)
-	l.Settle(&request{}, d, core.Outcome{Status: 200})
-	for rule, want := range map[string]int64{"returned": 100, "cleared": 100, "kept": 70} {
-		if got := left(t, l, rule, "k"); got != want {
-			t.Errorf("%s: %d left, want %d", rule, got, want)
-		}
-	}
-}
-
 // httputil.ReverseProxy panics if the client hangs up: what the handler has said until then
 // was done. A handler that says less and panics may not have done its work.
 func TestAPanicChargesTheCostThatWasSetIfItIsMoreThanTheEstimate(t *testing.T) {

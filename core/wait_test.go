@@ -236,22 +236,6 @@ func TestAWaitThatIsTooLongIsDeniedAtOnce(t *testing.T) {
 	})
 }
 
-// The context of a request may end before its MaxWait.
-func TestAContextThatEndsBeforeTheTurnIsDeniedAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l, c := newLimiter(t, patient(8*time.Second, fixed(1, time.Second)), nil), newCrowd()
-		for i := range 5 {
-			c.come(i, func() (core.Decision, error) { return l.Check(&request{}), nil })
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if d := l.Check(&request{ctx: ctx}); d.Allowed || d.Waited != 0 || d.RetryAfter < 4*time.Second {
-			t.Errorf("%v", d)
-		}
-		time.Sleep(10 * time.Second)
-	})
-}
-
 // A request waits in vain if its key is blocked meanwhile. It is denied when its time is over. The
 // decision names the key that it has waited for.
 func TestARequestIsDeniedWhenItsTimeIsOver(t *testing.T) {
