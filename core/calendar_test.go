@@ -101,6 +101,12 @@ func TestALimitOfTheCalendarIsChecked(t *testing.T) {
 			t.Errorf("%v: %v, want an error that says %q", row.limit, err, row.says)
 		}
 	}
+	local := time.Local
+	defer func() { time.Local = local }()
+	time.Local = zoneOf(t, "Europe/Vienna") // as if TZ were set
+	if err := core.PerDay(5).In(time.Local).Validate(); err == nil || !strings.Contains(err.Error(), "Zone: Local") {
+		t.Errorf("time.Local of another name: %v", err)
+	}
 }
 
 // Aligned windows end at multiples of the window, others a window after the first hit.

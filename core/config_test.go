@@ -38,6 +38,7 @@ func TestNewNamesEverythingThatIsWrong(t *testing.T) {
 		{rules(core.Rule{Name: "r", Key: static("")}), []string{`Rules[0] ("r").Limits: 0 of them: must be 1 to 16`}},
 		{rules(rule, rule), []string{`Rules[1].Name: "r": two rules have this name`}},
 		{rules(rule, core.Rule{Key: static(""), Limits: rule.Limits}), []string{`Rules[1].Name: "": must be 1 to 64 of the characters`}},
+		{rules(core.Rule{Name: "a b", Limits: rule.Limits}), []string{`Rules[0] ("a b").Name: "a b": must be 1 to 64`}},
 		{oneRule(core.PerMinute(1), core.PerMinute(2)), []string{`Rules[0] ("r").Limits[1]: 2 per 1m: counts the same as Limits[0], 1 per 1m: only their quotas differ`}},
 		{oneRule(core.Limit{Name: "x", Quota: 1, Window: time.Second}, core.Limit{Name: "x", Quota: 1, Window: time.Minute}), []string{`Rules[0].Limits: "x": two limits have this name (the other one is of rule "r")`}},
 		{oneRule(core.Limit{Name: "x\r\n", Quota: 1, Window: time.Second}), []string{"Limits[0]", "Name"}},
@@ -147,8 +148,8 @@ func TestTheMostRulesAndLimits(t *testing.T) {
 		rules []core.Rule
 		wrong string
 	}{
-		{numbered(core.MaxRules), ""}, {numbered(core.MaxRules + 1), "Rules"},
-		{limits(core.MaxLimits), ""}, {limits(core.MaxLimits + 1), "Limits"},
+		{numbered(core.MaxRules), ""}, {numbered(core.MaxRules + 1), "Rules: 10001 of them: must be 1 to 10000"},
+		{limits(core.MaxLimits), ""}, {limits(core.MaxLimits + 1), "Limits: 17 of them: must be 1 to 16"},
 	} {
 		_, err := core.New(core.Config{Rules: row.rules})
 		if (err == nil) != (row.wrong == "") || err != nil && (!errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), row.wrong)) {

@@ -67,13 +67,13 @@ func TestWhatIsGivenBackEndsAWait(t *testing.T) {
 					reset(t, l, waitedFor)
 					_ = l.Block(t.Context(), time.Minute, waitedFor)
 				}
-				defer reset(t, l, core.Hit{Rule: "r", Key: "other"})
 				for i := range 2 {
 					c.come(i, func() (core.Decision, error) { return l.Wait(t.Context(), 1, waitedFor) })
 				}
 				if n := hooktest.Count(l).Waiting; n != 2 || !first.Allowed {
 					t.Fatalf("%d requests wait, %v", n, first)
 				}
+				reset(t, l, core.Hit{Rule: "r", Key: "other"})
 				slow = true
 				if err := giveBack(t.Context(), l, first); err != nil {
 					t.Fatal(err)

@@ -215,8 +215,10 @@ func TestTheBurstChangesInProportion(t *testing.T) {
 			t.Errorf("quota %s: %d left of %d, want a burst of %d", plan, d.Remaining, d.Limit().Capacity(), burst)
 		}
 	}
-	if d := l.Check(of("none", "0")); d.Allowed || d.RetryAfter != core.Never {
-		t.Errorf("quota 0: %v", d)
+	for plan, capacity := range map[string]int64{"0": 0, "unlimited": core.Unlimited} {
+		if d := l.Check(of(plan, plan)); d.Limit().Burst != 0 || d.Limit().Capacity() != capacity || d.Allowed != (capacity > 0) || (d.RetryAfter == core.Never) == d.Allowed {
+			t.Errorf("quota %s: %v", plan, d)
+		}
 	}
 }
 
@@ -230,8 +232,8 @@ func TestAnUnlimitedLimitDoesNotDecide(t *testing.T) {
 			t.Fatalf("take %d: %v, %v", i, d, err)
 		}
 	}
-	hit.Quotas = []int64{100, core.Unlimited}
-	if d, err := l.Take(t.Context(), 1, hit); err != nil || d.Limit().Window != time.Minute || d.Remaining != 96 {
+	hit.Quotas = []int64{101, core.Unlimited}
+	if d, err := l.Take(t.Context(), 1, hit); err != nil || d.Limit().Window != time.Minute || d.Remaining != 97 {
 		t.Errorf("%v, %v", d, err)
 	}
 	hit.Quotas = []int64{core.Unlimited, core.Unlimited}
