@@ -169,19 +169,6 @@ func TestAKeyFunctionThatIgnoresAnErrorOfBody(t *testing.T) {
 	}
 }
 
-// A peek that was answered without the shared counters says nothing of the take after it.
-func TestATakeIsNotDegradedBecauseOfThePeekBeforeIt(t *testing.T) {
-	rules := numbered(2)
-	rules[1].Key = bodyKey
-	l := newLimiter(t, core.Config{Rules: rules, Store: aroundMemory(func(ctx context.Context, c core.Counters, b *core.Batch) error {
-		b.Degraded = b.Degraded || b.Op == core.OpPeek
-		return c.Do(ctx, b)
-	})}, nil)
-	if d := l.Check(&request{body: "ann"}); !d.Allowed || d.Degraded {
-		t.Errorf("%v: degraded is %v", d, d.Degraded)
-	}
-}
-
 func TestDryRun(t *testing.T) {
 	var heard []core.Decision
 	config := oneRule(core.PerMinute(1))
