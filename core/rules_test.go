@@ -238,7 +238,7 @@ func TestAnUnlimitedLimitDoesNotDecide(t *testing.T) {
 	}
 	hit.Quotas = []int64{core.Unlimited, core.Unlimited}
 	want := `unlimited of unlimited left for rule "r", limit "r-1m" (unlimited per 1m)`
-	if d, err := l.Take(t.Context(), 1, hit); err != nil || !strings.Contains(d.String(), want) {
+	if d, err := l.Take(t.Context(), 1, hit); err != nil || !strings.Contains(d.String(), want) || d.MoreAfter+slices.Collect(d.Limits())[1].MoreAfter != 0 {
 		t.Errorf("%v, %v: want %s", d, err, want)
 	}
 }
