@@ -176,12 +176,12 @@ func TestTheZeroDecision(t *testing.T) {
 
 // A checker around a limiter attaches a note, and then needs the outcome. Copies are the same decision.
 func TestTheNoteOfADecision(t *testing.T) {
-	d := newLimiter(t, oneRule(core.PerMinute(5)), nil).Check(&request{})
+	d := newLimiter(t, oneRule(core.PerMinute(5), core.PerHour(9)), nil).Check(&request{})
 	if d.Note() != nil || d.NeedsOutcome() {
 		t.Errorf("%v without a note", d.Note())
 	}
 	d.SetNote("guarded")
-	if same := d; same.Note() != "guarded" || !same.NeedsOutcome() || same.Limiter() != "default" {
+	if same := d; same.Note() != "guarded" || !same.NeedsOutcome() || same.Limiter() != "default" || len(slices.Collect(same.Limits())) != 2 {
 		t.Errorf("%v, %v", same.Note(), same.NeedsOutcome())
 	}
 }
