@@ -244,8 +244,10 @@ func (e *fieldError) Unwrap() error { return ErrConfig }
 // within adds the path of a part of a configuration to the fields that err names.
 func within(path string, err error) error {
 	return eachError(err, func(one error) error {
-		e := one.(*fieldError) //nolint:errorlint,forcetypeassert // all errors of checks are
-		return &fieldError{path + "." + e.field, e.problem}
+		if e, ok := one.(*fieldError); ok { //nolint:errorlint // an error that wraps one has the path already
+			return &fieldError{path + "." + e.field, e.problem}
+		}
+		return fmt.Errorf("%s: %w", path, one)
 	})
 }
 
