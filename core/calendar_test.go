@@ -87,7 +87,10 @@ func TestALimitOfTheCalendarIsChecked(t *testing.T) {
 		{core.PerHour(5).In(berlin), "Zone: Europe/Berlin: a window of 1h is not a day, a week or a month"},
 		{core.PerDay(5).In(nil), `Zone: "": must have a name`},
 		{core.PerDay(5).In(time.Local), "Zone: Local: is another zone on another machine"},
-		{core.PerDay(5).In(time.FixedZone("a b", 0)), `Zone: "a b": the name must be`},
+		{core.PerDay(5).In(time.FixedZone("Local", 0)), "Zone: Local: is another zone on another machine"},
+		{core.PerDay(5).In(time.FixedZone("A b", 0)), `Zone: "A b": the name must be`},
+		{core.PerDay(5).In(time.FixedZone("+5", 0)), `Zone: "+5": the name must be`},
+		{core.PerDay(5).In(time.FixedZone("a", 0)), `Zone: "a": the name must be`},
 		{core.PerDay(5).In(time.FixedZone("A"+strings.Repeat("a", 64), 0)), `the name must be`},
 		{with(func(l *core.Limit) { l.Algorithm = core.SlidingWindow }), "Zone: Europe/Berlin: only fixed_window has the windows of a calendar"},
 		{core.Limit{Quota: 5, Window: 24 * time.Hour, Algorithm: core.TokenBucket}.In(berlin), "not token_bucket"},
@@ -97,6 +100,12 @@ func TestALimitOfTheCalendarIsChecked(t *testing.T) {
 		if err := row.limit.Validate(); (err == nil) != (row.says == "") || err != nil && (!errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), row.says)) {
 			t.Errorf("%v: %v, want an error that says %q", row.limit, err, row.says)
 		}
+	}
+	local := time.Local
+	defer func() { time.Local = local }()
+	time.Local = zoneOf(t, "Europe/Vienna") // as if TZ were set
+	if err := core.PerDay(5).In(time.Local).Validate(); err == nil || !strings.Contains(err.Error(), "Zone: Local") {
+		t.Errorf("time.Local of another name: %v", err)
 	}
 }
 

@@ -30,7 +30,7 @@ func (l *Limiter) Check(r Request) (d Decision) {
 		d.Allowed, d.Reason, d.snap, d.rule = true, ReasonSkipped, s, -1
 	}
 	l.end(r.Context(), c, &d)
-	if d.Reason == ReasonBadRequest && !d.Allowed && d.NeedsOutcome() {
+	if d.Reason == ReasonBadRequest && !d.Allowed {
 		l.Settle(r, d, Outcome{Status: statusBadRequest})
 	}
 	return d
@@ -54,11 +54,9 @@ func (c *session) check(r Request, d *Decision, lines *lines) {
 	a.body = bodyProbe{Request: r, snap: c.snap}
 	c.gather()
 	if a.wantsBody && a.fault == nil {
-		if len(c.batch.Items) > 0 {
-			if err := c.do(r.Context(), OpPeek); err != nil || !c.batch.Allowed && (!c.snap.waits || c.maxWait() == 0) {
-				c.conclude(r, d, err)
-				return
-			}
+		if err := c.do(r.Context(), OpPeek); err != nil || !c.batch.Allowed && (!c.snap.waits || c.maxWait() == 0) {
+			c.conclude(r, d, err)
+			return
 		}
 		a.body.open = true
 		c.empty()

@@ -30,16 +30,17 @@ func TestNewNamesEverythingThatIsWrong(t *testing.T) {
 		c    core.Config
 		says []string
 	}{
-		{core.Config{}, []string{"Rules", "0 of them", "such as {Name:"}},
-		{named(`a"b`), []string{"Name", `"a\"b"`}},
+		{core.Config{}, []string{"Rules: 0 of them: must be 1 to 10000, such as {Name:"}},
+		{named(`a"b`), []string{`Name: "a\"b": must be 1 to 64 of the characters A-Z a-z 0-9 _ . -`}},
 		{named("é"), []string{"Name", `"é"`}},
 		{named("a\r\nb"), []string{"Name"}},
 		{named(strings.Repeat("n", 65)), []string{"Name"}},
-		{rules(core.Rule{Name: "r", Key: static("")}), []string{"Limits", "0 of them"}},
-		{rules(rule, rule), []string{"Rules[1].Name", `"r"`, "two rules"}},
-		{rules(rule, core.Rule{Key: static(""), Limits: rule.Limits}), []string{"Rules[1].Name", `""`}},
-		{oneRule(core.PerMinute(1), core.PerMinute(2)), []string{"Limits[1]", "Limits[0]"}},
-		{oneRule(core.Limit{Name: "x", Quota: 1, Window: time.Second}, core.Limit{Name: "x", Quota: 1, Window: time.Minute}), []string{`"x"`, "two limits"}},
+		{rules(core.Rule{Name: "r", Key: static("")}), []string{`Rules[0] ("r").Limits: 0 of them: must be 1 to 16`}},
+		{rules(rule, rule), []string{`Rules[1].Name: "r": two rules have this name`}},
+		{rules(rule, core.Rule{Key: static(""), Limits: rule.Limits}), []string{`Rules[1].Name: "": must be 1 to 64 of the characters`}},
+		{rules(core.Rule{Name: "a b", Limits: rule.Limits}), []string{`Rules[0] ("a b").Name: "a b": must be 1 to 64`}},
+		{oneRule(core.PerMinute(1), core.PerMinute(2)), []string{`Rules[0] ("r").Limits[1]: 2 per 1m: counts the same as Limits[0], 1 per 1m: only their quotas differ`}},
+		{oneRule(core.Limit{Name: "x", Quota: 1, Window: time.Second}, core.Limit{Name: "x", Quota: 1, Window: time.Minute}), []string{`Rules[0].Limits: "x": two limits have this name (the other one is of rule "r")`}},
 		{oneRule(core.Limit{Name: "x\r\n", Quota: 1, Window: time.Second}), []string{"Limits[0]", "Name"}},
 		{oneRule(core.PerMinute(-1)), []string{`("r").Limits[0]`, "Quota", "-1"}},
 		{with(func(c *core.Config) { c.Hooks = (*core.DefaultHooks)(nil) }), []string{"Hooks", "nil"}},
@@ -54,7 +55,7 @@ func TestNewNamesEverythingThatIsWrong(t *testing.T) {
 		{with(func(c *core.Config) { c.MaxWait = -1 }), []string{"MaxWait: -1ns: must be from 0 to 366 days"}},
 		{with(func(c *core.Config) { c.MaxWait = 2 }), []string{"MaxWait: 2ns", "2*time.Second"}},
 		{with(func(c *core.Config) { c.Rules[0].MaxWait = core.MaxWindow + 1 }), []string{`Rules[0] ("r").MaxWait`, "366 days"}},
-		{with(func(c *core.Config) { c.MaxWaiters = -1 }), []string{"MaxWaiters: -1: must be from 1 to 100000"}},
+		{with(func(c *core.Config) { c.MaxWaiters = -1 }), []string{"MaxWaiters: -1: must be from 1 to 100000, or 0 for 100"}},
 		{with(func(c *core.Config) { c.MaxWaiters = 100_001 }), []string{"MaxWaiters: 100001"}},
 		{core.Config{Name: "a b", Headers: 128, Rules: []core.Rule{{Name: "r"}}}, []string{"Name", "Headers", "Limits"}},
 	} {
@@ -147,8 +148,8 @@ func TestTheMostRulesAndLimits(t *testing.T) {
 		rules []core.Rule
 		wrong string
 	}{
-		{numbered(core.MaxRules), ""}, {numbered(core.MaxRules + 1), "Rules"},
-		{limits(core.MaxLimits), ""}, {limits(core.MaxLimits + 1), "Limits"},
+		{numbered(core.MaxRules), ""}, {numbered(core.MaxRules + 1), "Rules: 10001 of them: must be 1 to 10000"},
+		{limits(core.MaxLimits), ""}, {limits(core.MaxLimits + 1), "Limits: 17 of them: must be 1 to 16"},
 	} {
 		_, err := core.New(core.Config{Rules: row.rules})
 		if (err == nil) != (row.wrong == "") || err != nil && (!errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), row.wrong)) {
@@ -161,9 +162,11 @@ func TestTheMostRulesAndLimits(t *testing.T) {
 func TestTheNamesOfLimits(t *testing.T) {
 	hour, log := core.PerHour(5), core.Limit{Quota: 5, Window: time.Hour, Algorithm: core.SlidingLog}
 	for names, limits := range map[string][]core.Limit{
-		"r":                     {hour},
-		"r-1h r-1d":             {hour, core.PerDay(9)},
-		"r-1h r-1h-sliding_log": {hour, log},
+		"r":                         {hour},
+		"r-1h r-1d":                 {hour, core.PerDay(9)},
+		"r-1h r-1h-sliding_log":     {hour, log},
+		"r-1h r-1h-sliding_window":  {hour, {Quota: 5, Window: time.Hour, Aligned: true}},
+		"r-1h r-1h-bucketed_window": {every[2], {Quota: 5, Window: time.Hour, Algorithm: core.BucketedWindow, Precision: time.Second}},
 		"r-1h r-1h-fixed_window r-1h-fixed_window-3": {hour, {Name: "r-1h-fixed_window", Quota: 6, Window: time.Minute}, fixed(7, time.Hour)},
 		"r-1h own r-day": {hour, {Name: "own", Quota: 6, Window: time.Minute}, core.PerDay(9).In(time.UTC)},
 	} {

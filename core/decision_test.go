@@ -38,6 +38,18 @@ func TestTheDecidingLimit(t *testing.T) {
 	if d, err := l.Take(t.Context(), 1, five, hundred); err != nil || d.Rule() != "hundred" {
 		t.Errorf("%v, %v, want rule hundred", d, err)
 	}
+	if d, err := l.Take(t.Context(), 5, five, hundred); err != nil || d.Rule() != "five" {
+		t.Errorf("%v, %v, want rule five, which denies", d, err)
+	}
+	c := newClock()
+	l = newLimiter(t, oneRule(fixed(10, time.Second), fixed(100, time.Hour), fixed(10, time.Minute)), c)
+	for range 6 {
+		_, _ = l.Take(t.Context(), 8, core.Hit{Rule: "r"})
+		c.advance(time.Minute)
+	}
+	if d, err := l.Peek(t.Context(), 1, core.Hit{Rule: "r"}); err != nil || d.Limit().Name != "r-1h" {
+		t.Errorf("%v, %v, want limit r-1h, of which half is left", d, err)
+	}
 }
 
 // Several keys of one rule: the decision names the one that denies, and
@@ -164,12 +176,12 @@ func TestTheZeroDecision(t *testing.T) {
 
 // A checker around a limiter attaches a note, and then needs the outcome. Copies are the same decision.
 func TestTheNoteOfADecision(t *testing.T) {
-	d := newLimiter(t, oneRule(core.PerMinute(5)), nil).Check(&request{})
+	d := newLimiter(t, oneRule(core.PerMinute(5), core.PerHour(9)), nil).Check(&request{})
 	if d.Note() != nil || d.NeedsOutcome() {
 		t.Errorf("%v without a note", d.Note())
 	}
 	d.SetNote("guarded")
-	if same := d; same.Note() != "guarded" || !same.NeedsOutcome() || same.Limiter() != "default" {
+	if same := d; same.Note() != "guarded" || !same.NeedsOutcome() || same.Limiter() != "default" || len(slices.Collect(same.Limits())) != 2 {
 		t.Errorf("%v, %v", same.Note(), same.NeedsOutcome())
 	}
 }
@@ -197,14 +209,18 @@ func TestTheTextOfADecision(t *testing.T) {
 		c.DryRun, c.Rules[0].Key, c.Log = dryRun, fails(err), new(lines).logger()
 		return c
 	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
 	preflight := &request{method: "OPTIONS", header: map[string][]string{"Access-Control-Request-Method": {"GET"}}}
 	for _, row := range []struct {
 		config core.Config
 		r      *request
 		want   string
 	}{
-		{window, &request{}, "whole again in 1.5s"},
-		{oneRule(core.PerMinute(0)), &request{}, "denies 1 hit"},
+		{window, &request{}, `limiter "default" allows 1 hit: 1 of 2 left for rule "r", limit "r" (2 per 1500ms (fixed_window)), whole again in 1.5s`},
+		{oneRule(core.PerMinute(5)), &request{}, "whole again in 1m0s"},
+		{oneRule(core.PerMinute(0)), &request{}, `denies 1 hit: rule "r", limit "r" (0 per 1m) has 0 left, and waiting does not help`},
+		{failing(context.Canceled, false), &request{ctx: gone}, `limiter "default" denies, because the client has gone`},
 		{window, preflight, "does not limit"},
 		{failing(core.SkipRule, false), &request{}, "has no rule"},
 		{failing(core.ErrBadRequest, false), &request{}, "denies a bad request"},
@@ -215,16 +231,22 @@ func TestTheTextOfADecision(t *testing.T) {
 			t.Errorf("%q, want %q", d.String(), row.want)
 		}
 	}
+	l := newLimiter(t, window, newClock())
+	_, _ = l.Take(t.Context(), 2, core.Hit{Rule: "r", Key: "k"})
+	if got := l.Check(&request{}).String(); !strings.HasSuffix(got, `(2 per 1500ms (fixed_window)) has 0 left, and will allow it in 1.5s`) {
+		t.Error(got)
+	}
 }
 
 // Logs and documents have the names.
 func TestTheNamesOfConstants(t *testing.T) {
 	for got, want := range map[fmt.Stringer]string{
-		core.OpTake: "take", core.OpResetAll: "reset all", core.OpTake | core.OpPeek: "Op(0x3)",
-		core.FailOpen: "fail open", core.FailLocal: "local", core.FailClosed: "fail closed", core.OnFailure(9): "OnFailure(9)",
-		core.ReasonWithinLimits: "within limits", core.ReasonCanceled: "canceled", core.Reason(99): "unknown reason",
-		core.SlidingLog: "sliding_log", core.Algorithm(99): "unknown_algorithm",
+		core.OpTake: "take", core.OpResetAll: "reset all", core.OpTake | core.OpPeek: "Op(0x3)", core.AllOps + 1: "Op(0x100)",
+		core.FailOpen: "fail open", core.FailLocal: "local", core.FailClosed: "fail closed", core.FailClosed + 1: "OnFailure(3)",
+		core.ReasonWithinLimits: "within limits", core.ReasonCanceled: "canceled", core.ReasonCanceled + 1: "unknown reason",
+		core.SlidingLog: "sliding_log", core.TokenBucket + 1: "unknown_algorithm", core.Limit{Quota: 1, Window: 1500 * time.Microsecond}: "1 per 1.5ms",
 		core.Lockout{}: "none", core.Lockout{First: time.Minute, Factor: 1}: "waits of 1m", core.Lockout{First: time.Minute}: "waits of 1m × 2 up to 1h",
+		core.Limit{Quota: 5, Window: time.Hour, Lockout: core.Lockout{First: time.Minute}}: "5 per 1h (waits of 1m × 2 up to 1h)",
 	} {
 		if got.String() != want {
 			t.Errorf("%q, want %q", got, want)

@@ -189,7 +189,7 @@ func (d *Decision) eachRuleOnce() bool {
 	switch {
 	case d.single():
 		return rules == 1
-	case d.snap.mixed || d.rest.quotas != nil || d.items() != rules || rules > 64:
+	case d.snap.mixed || d.rest.quotas != nil || d.items() != rules:
 		return false
 	}
 	seen := uint64(0)

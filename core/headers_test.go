@@ -17,7 +17,7 @@ import (
 
 func headerText(d core.Decision) string {
 	var b strings.Builder
-	for _, h := range d.AppendHeaders(nil) {
+	for _, h := range d.AppendHeaders(make([]core.Header, 1))[1:] {
 		fmt.Fprintf(&b, "%s: %s\n", h.Name, h.Value)
 	}
 	return b.String()
@@ -115,6 +115,7 @@ func TestHeadersOfRules(t *testing.T) {
 			"X-Ratelimit-Limit: 5\nX-Ratelimit-Remaining: 4\nX-Ratelimit-Reset: 60\n"},
 		{[3]core.Headers{core.HeadersOff, core.HeadersXSeconds, core.HeadersDraft10}, "Ratelimit-Policy: \"r2\";q=5;w=60\nRatelimit: \"r2\";r=4;t=60\n"},
 		{[3]core.Headers{core.HeadersOff, core.HeadersXSeconds, core.HeadersDraft07}, "Ratelimit-Policy: 5;w=60\nRatelimit: limit=5, remaining=4, reset=60\n"},
+		{[3]core.Headers{0, core.HeadersOff, 0}, "Ratelimit-Policy: \"r0\";q=10;w=60, \"r2\";q=5;w=60\nRatelimit: \"r0\";r=9;t=60, \"r2\";r=4;t=60\n"},
 		{[3]core.Headers{core.HeadersOff, core.HeadersOff, core.HeadersOff}, ""},
 	} {
 		rules := numbered(3)
@@ -165,6 +166,11 @@ func TestTheRateLimitFieldOfACostAboveTheQuota(t *testing.T) {
 			t.Errorf("after %d hits:\n%swant %s", used, got, want)
 		}
 		l.Check(&request{})
+	}
+	l = newLimiter(t, oneRule(bucket(10, 10*time.Second)), newClock())
+	_, _ = l.Take(t.Context(), 10, core.Hit{Rule: "r", Key: "k"})
+	if d, err := l.Take(t.Context(), 2, core.Hit{Rule: "r", Key: "k"}); err != nil || !strings.Contains(headerText(d), "Ratelimit: \"r\";r=0;t=2\nCache-Control: no-store\nRetry-After: 2\n") {
+		t.Errorf("%v, %s", err, headerText(d))
 	}
 }
 

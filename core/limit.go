@@ -313,9 +313,9 @@ func (l Limit) checkZone(bad func(field string, value any, why string)) {
 	}
 }
 
-// validZone reports whether a name looks like one of the IANA time zone database.
+// validZone reports whether a name that is not empty looks like one of the IANA time zone database.
 func validZone(s string) bool {
-	return s != "" && len(s) <= maxZone && 'A' <= s[0] && s[0] <= 'Z' && alphanumeric(s, "_+-/")
+	return len(s) <= maxZone && 'A' <= s[0] && s[0] <= 'Z' && alphanumeric(s, "_+-/")
 }
 
 // per describes the limit's window: 1h, or "month Europe/Berlin".

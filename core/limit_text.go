@@ -54,7 +54,6 @@ func ParseLimits(text string) ([]Limit, error) {
 			errs = append(errs, eachError(err, func(one error) error {
 				return fmt.Errorf("limits text %q, item %d: %w", text, i+1, one)
 			}))
-			continue
 		}
 		limits = append(limits, l)
 	}
@@ -137,7 +136,7 @@ func (l *Limit) parseOption(word string) (kind string, err error) {
 		}
 	}
 	kind, value, option := strings.Cut(word, "=")
-	if slash := strings.Contains(word, "/"); !option && (slash || validZone(word)) {
+	if slash := strings.Contains(word, "/"); !option {
 		if l.Zone, err = loadZone(word); err == nil || slash {
 			return "zone", err
 		}
@@ -172,10 +171,10 @@ func loadZone(word string) (*time.Location, error) {
 // parseCount reads a whole number of decimal digits alone.
 func parseCount(field, s string, most int64) (int64, error) {
 	n, err := strconv.ParseInt(s, 10, 64)
-	if errors.Is(err, strconv.ErrRange) && '0' <= s[0] && s[0] <= '9' {
+	if errors.Is(err, strconv.ErrRange) && '0' <= s[0] {
 		return 0, fmt.Errorf("%w: %s: %q: must be from 0 to %d", ErrConfig, field, s, most)
 	}
-	if err != nil || s[0] < '0' || s[0] > '9' {
+	if err != nil || s[0] < '0' {
 		return 0, fmt.Errorf("%w: %s: %q: want a whole number", ErrConfig, field, s)
 	}
 	return n, nil

@@ -56,7 +56,7 @@ func TestTakeChargesAllOrNone(t *testing.T) {
 	if d, err := l.Take(ctx, 2, ip, ip, ip); err != nil || !d.Allowed || left(t, l, "ip", "a") != 0 {
 		t.Errorf("a counter named three times: %v, %v, %d left", d, err, left(t, l, "ip", "a"))
 	}
-	if d, err := l.Take(ctx, 1); err != nil || !d.Allowed || d.Reason != core.ReasonNoRule {
+	if d, err := l.Take(ctx, 7); err != nil || !d.Allowed || d.Reason != core.ReasonNoRule || d.Cost != 7 {
 		t.Errorf("a take of nothing: %v, %v", d, err)
 	}
 }
@@ -183,7 +183,7 @@ func TestHitsFindTheirRules(t *testing.T) {
 func TestPeekChargesNothing(t *testing.T) {
 	l, ctx, k := twoRules(t, newClock()), t.Context(), core.Hit{Rule: "ip", Key: "k"}
 	for range 3 {
-		if d, err := l.Peek(ctx, 5, k); err != nil || !d.Allowed || d.Remaining != 5 {
+		if d, err := l.Peek(ctx, 5, k); err != nil || !d.Allowed || d.Remaining != 5 || d.Cost != 5 {
 			t.Fatalf("%v, %v", d, err)
 		}
 	}
@@ -195,7 +195,7 @@ func TestPeekChargesNothing(t *testing.T) {
 func TestTheStoresErrorIsADecision(t *testing.T) {
 	s := newCounting()
 	s.fault = errFault
-	l := newLimiter(t, core.Config{Name: "l", Store: s, Rules: []core.Rule{{Name: "r", Key: static("k"), Limits: []core.Limit{core.PerMinute(1)}}}}, nil)
+	l := newLimiter(t, core.Config{Name: "l", Store: s, MaxWait: time.Second, Rules: []core.Rule{{Name: "r", Key: static("k"), Limits: []core.Limit{core.PerMinute(1)}}}}, nil)
 	d, err := l.Take(t.Context(), 1, core.Hit{Rule: "r"})
 	if !errors.Is(err, errFault) || d.Allowed || d.Reason != core.ReasonFailed || !errors.Is(d.Err, errFault) {
 		t.Errorf("%v, %v", d, err)
@@ -220,28 +220,28 @@ func TestTheStoresErrorIsADecision(t *testing.T) {
 func TestWhatTheStoreHasNotLookedAt(t *testing.T) {
 	takes := 0
 	l := newLimiter(t, core.Config{Rules: numbered(2), Store: aroundMemory(func(_ context.Context, _ core.Counters, b *core.Batch) error {
-		takes++
 		b.Allowed = takes > 1
 		for i := range b.Items {
 			b.Items[i].Results[0] = core.Result{Allowed: b.Allowed, Remaining: 1}
 		}
 		if !b.Allowed {
-			b.Items[0].Unknown = true
-			b.Items[0].Results[0].RetryAfter = core.Never // means nothing
-			b.Items[1].Results[0].RetryAfter = time.Second
+			b.Items[takes].Unknown = true
+			b.Items[takes].Results[0].RetryAfter = core.Never // means nothing
+			b.Items[1-takes].Results[0].RetryAfter = time.Second
 		}
+		takes++
 		return nil
 	})}, nil)
-	for take, want := range []int{1, 2, 2} {
+	for take, want := range []int{1, 1, 2, 2} {
 		d, err := l.Take(t.Context(), 1, core.Hit{Rule: "r0"}, core.Hit{Rule: "r1"})
-		if err != nil || d.Allowed != (take > 0) {
+		if err != nil || d.Allowed != (take > 1) {
 			t.Fatalf("take %d: %v, %v", take, d, err)
 		}
 		n := 0
 		for range d.Limits() {
 			n++
 		}
-		if n != want || take == 0 && (d.Rule() != "r1" || d.RetryAfter != time.Second) {
+		if n != want || take < 2 && (d.Rule() != fmt.Sprint("r", 1-take) || d.RetryAfter != time.Second) {
 			t.Errorf("take %d: %d limits, want %d; decided by %v", take, n, want, d)
 		}
 	}

@@ -73,6 +73,7 @@ func TestWhatIsGivenBackEndsAWait(t *testing.T) {
 				if n := hooktest.Count(l).Waiting; n != 2 || !first.Allowed {
 					t.Fatalf("%d requests wait, %v", n, first)
 				}
+				reset(t, l, core.Hit{Rule: "r", Key: "other"})
 				slow = true
 				if err := giveBack(t.Context(), l, first); err != nil {
 					t.Fatal(err)
@@ -145,7 +146,7 @@ func TestTheFlagsOfATakeEndWithIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newAsked()
 		config := core.Config{Store: s, MaxWait: time.Minute, Rules: numbered(2)}
-		config.Rules[0].Limits = []core.Limit{fixed(1, time.Second)}
+		config.Rules[0].Limits, config.Rules[1].MaxWait = []core.Limit{fixed(1, time.Second)}, time.Millisecond
 		l := newLimiter(t, config, nil)
 		l.Check(&request{})
 		s.before = func(b *core.Batch) {
@@ -155,7 +156,7 @@ func TestTheFlagsOfATakeEndWithIt(t *testing.T) {
 		}
 		s.after = func(_ context.Context, b *core.Batch) {
 			s.after = nil
-			b.Degraded, b.Cached, b.Items[1].Unknown = true, true, true
+			b.Degraded, b.Cached, b.Items[1].Unknown, b.Items[1].Results[0].Allowed = true, true, true, false
 		}
 		if d := l.Check(&request{}); !d.Allowed || d.Waited == 0 || d.Degraded {
 			t.Errorf("%v after %v, degraded %t", d, d.Waited, d.Degraded)
@@ -184,6 +185,17 @@ func TestARuleHasAMaxWaitOfItsOwn(t *testing.T) {
 				t.Errorf("%s: %v after %v", method, d, d.Waited)
 			}
 		}
+		config := core.Config{Rules: numbered(2)} // a request of a rule without a MaxWait does not queue
+		config.Rules[0].Limits, config.Rules[1].Key, config.Rules[1].MaxWait = []core.Limit{bucket(2, 2*time.Second)}, orSkip, time.Minute
+		l = newLimiter(t, config, nil)
+		hit := core.Hit{Rule: "r0", Key: "k"}
+		_, _ = l.Take(t.Context(), 2, hit)
+		newCrowd().come(0, func() (core.Decision, error) { return l.Wait(context.Background(), 2, hit) })
+		time.Sleep(time.Second)
+		if d := l.Check(&request{}); !d.Allowed || d.Waited != 0 {
+			t.Errorf("%v after %v", d, d.Waited)
+		}
+		time.Sleep(time.Minute)
 	})
 }
 
@@ -337,7 +349,7 @@ func TestRequestsThatNeedTheirBodyWait(t *testing.T) {
 func TestARequestThatNoWaitHelpsIsDeniedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		config := patient(time.Minute, core.PerSecond(1))
-		config.Rules = append(config.Rules, core.Rule{Name: "banned", Key: methodKey("POST"), Limits: []core.Limit{core.PerSecond(0)}})
+		config.Rules = append(config.Rules, core.Rule{Name: "banned", Key: methodKey("POST"), Limits: []core.Limit{core.PerSecond(1), core.PerHour(0)}})
 		l, c := newLimiter(t, config, nil), newCrowd()
 		for i := range 2 {
 			c.come(i, func() (core.Decision, error) { return l.Check(&request{}), nil })
@@ -347,5 +359,21 @@ func TestARequestThatNoWaitHelpsIsDeniedAtOnce(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		c.inOrder(t, 2)
+	})
+}
+
+// The context of a request may end before its MaxWait.
+func TestAContextThatEndsBeforeTheTurnIsDeniedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, c := newLimiter(t, patient(8*time.Second, fixed(1, time.Second)), nil), newCrowd()
+		for i := range 5 {
+			c.come(i, func() (core.Decision, error) { return l.Check(&request{}), nil })
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if d := l.Check(&request{ctx: ctx}); d.Allowed || d.Waited != 0 || d.RetryAfter < 4*time.Second {
+			t.Errorf("%v", d)
+		}
+		time.Sleep(10 * time.Second)
 	})
 }

@@ -178,6 +178,9 @@ func TestKeysOfLargeStatesAreFewerByDefault(t *testing.T) {
 func TestWhatAMemoryCannotOpen(t *testing.T) {
 	m := core.Must(core.NewMemory(core.MemoryConfig{}))
 	r := core.StoreRule{Name: "r", Limits: []core.Limit{core.PerMinute(5)}}
+	if got := m.Guarantees(); got != (core.Guarantees{Ops: core.AllOps, Exact: true, OneStep: true, KeepsDeadline: true, FailsFast: true, OnFailure: core.FailClosed}) {
+		t.Errorf("%+v", got)
+	}
 	if _, err := m.Open("l", []core.StoreRule{r, r}); !errors.Is(err, core.ErrConfig) {
 		t.Errorf("two rules of one name: %v", err)
 	}

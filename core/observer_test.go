@@ -213,10 +213,13 @@ func TestObserverIsToldWhoWaits(t *testing.T) {
 // An observer is not told of rules that do not come into force. One that comes with a Reconfigure
 // is told of decisions and of the store.
 func TestObserverOfAReconfigure(t *testing.T) {
-	first, second, store, fault := new(watcher), new(watcher), aroundMemory(nil), errFault
-	store.reopen = func(c core.Counters, _ []core.StoreRule) (core.Counters, error) { return c, fault }
+	first, second, store, fault, denies := new(watcher), new(watcher), aroundMemory(nil), errFault, false
+	store.reopen = func(c core.Counters, rules []core.StoreRule) (core.Counters, error) {
+		denies = rules[0].DenyUnreadable
+		return c, fault
+	}
 	config := oneRule(core.PerMinute(1))
-	config.Store, config.Observer = store, first
+	config.Store, config.Observer, config.DenyUnreadable = store, first, true
 	l := newLimiter(t, config, nil)
 	bad := oneRule(core.PerMinute(-2))
 	bad.Observer = second
@@ -238,8 +241,8 @@ func TestObserverOfAReconfigure(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.Allow(t.Context(), core.Hit{Rule: "r", Key: "k"})
-	if len(first.seen) != 1 || len(second.seen) != 1 || len(second.stored) != 1 {
-		t.Errorf("%d and %d decisions and %q are observed", len(first.seen), len(second.seen), second.stored)
+	if len(first.seen) != 1 || len(second.seen) != 1 || len(second.stored) != 1 || !denies {
+		t.Errorf("%d and %d decisions and %q are observed, the store denies: %t", len(first.seen), len(second.seen), second.stored, denies)
 	}
 }
 
@@ -256,6 +259,7 @@ func TestObserverAsksTheLimiter(t *testing.T) {
 		}}
 	})
 	l = newLimiter(t, config, nil)
+	l.Report(t.Context(), "something that it does not want to know")
 	l.Check(&request{})
 	if left != 2 {
 		t.Errorf("the observer has seen that %d are left, want 2", left)

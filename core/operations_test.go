@@ -129,8 +129,8 @@ func TestWhatCannotBeBlocked(t *testing.T) {
 	config.Store = aroundMemory(func(context.Context, core.Counters, *core.Batch) error { return core.ErrUnsupported })
 	l = newLimiter(t, config, nil)
 	_, granting := l.Grant(t.Context(), 1, k)
-	for name, err := range map[string]error{"Block": l.Block(t.Context(), 1, k), "ResetAll": l.ResetAll(t.Context()), "Grant": granting} {
-		if !errors.Is(err, core.ErrUnsupported) {
+	for name, err := range map[string]error{"block": l.Block(t.Context(), 1, k), "reset all": l.ResetAll(t.Context()), "grant": granting} {
+		if !errors.Is(err, core.ErrUnsupported) || !strings.HasPrefix(err.Error(), `limiter "default": `+name+": ") {
 			t.Errorf("%s of a store that cannot: %v", name, err)
 		}
 	}
@@ -182,7 +182,7 @@ func TestWhatCannotBeGranted(t *testing.T) {
 	locked.Lockout = core.Lockout{First: time.Minute}
 	l := newLimiter(t, core.Config{Rules: []core.Rule{
 		{Name: "r", Limits: []core.Limit{core.PerMinute(5)}},
-		{Name: "login", Limits: []core.Limit{core.PerMinute(9), locked}},
+		{Name: "login", Limits: []core.Limit{locked, core.PerMinute(9)}},
 	}}, newClock())
 	_, _ = l.Take(t.Context(), 5, core.Hit{Rule: "r", Key: "k"})
 	for _, row := range []struct {
@@ -194,10 +194,10 @@ func TestWhatCannotBeGranted(t *testing.T) {
 		{0, "r", core.ErrConfig, "granting 0 hits: must be from 1 to 2147483647"},
 		{core.MaxQuota + 1, "r", core.ErrConfig, "granting 2147483648 hits"},
 		{1, "x", core.ErrUnknownRule, `rule "x"`},
-		{1, "login", core.ErrConfig, "Lockout"},
+		{1, "login", core.ErrConfig, `limiter "default", rule "login", limit "login-1h": granting hits: it has a Lockout: Reset ends its wait`},
 	} {
 		d, err := l.Grant(t.Context(), row.n, core.Hit{Rule: row.rule, Key: "k"}, core.Hit{Rule: "r", Key: "k"})
-		if !errors.Is(err, row.want) || !strings.Contains(err.Error(), row.says) || d.Allowed || d.Reason != core.ReasonFailed || !errors.Is(d.Err, row.want) {
+		if !errors.Is(err, row.want) || !strings.Contains(err.Error(), row.says) || d.Allowed || d.Reason != core.ReasonFailed || !errors.Is(d.Err, row.want) || d.Limiter() != "default" || d.Rule() != "" {
 			t.Errorf("%d of %s: %v, %v", row.n, row.rule, d, err)
 		}
 	}

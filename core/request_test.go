@@ -32,7 +32,7 @@ func (r *request) Context() context.Context {
 
 func (r *request) Method() string                    { return r.method }
 func (r *request) HeaderValues(name string) []string { return r.header[name] }
-func (r *request) Value(any) any                     { return nil }
+func (r *request) Value(key any) any                 { return key }
 
 func (r *request) Body(max int) ([]byte, error) {
 	r.reads++

@@ -1,9 +1,11 @@
 package core_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -101,8 +103,9 @@ func TestSettle(t *testing.T) {
 	l.Settle(&request{}, late, core.Outcome{Status: 500})
 	want("settled after its window", 19, 4)
 
-	if d := l.Check(&request{}); d.NeedsOutcome() {
-		l.Settle(&request{}, core.Decision{}, core.Outcome{}) // of nothing
+	denied, _ := l.Take(t.Context(), 99, core.Hit{Rule: "all"}, core.Hit{Rule: "failures"})
+	for _, d := range []core.Decision{{}, denied} {
+		l.Settle(&request{}, d, core.Outcome{}) // of nothing
 	}
 	if d, _ := l.Take(t.Context(), 1, core.Hit{Rule: "failures", Key: "k"}); d.NeedsOutcome() {
 		t.Error("a Take wants to know an outcome")
@@ -173,18 +176,19 @@ func TestWhichRulesAHandlerSettles(t *testing.T) {
 	for _, row := range []struct {
 		name   string
 		config core.Config
-		a, b   int64 // left after 25 hits
+		a, b   int64 // left; 0: 100 without the cost
 		said   bool
 	}{
 		{"no cost", core.Config{Rules: []core.Rule{rule("a", nil), rule("b", nil)}}, 99, 99, false},
-		{"one rule's", core.Config{Rules: []core.Rule{rule("a", nil), rule("b", costs(10))}}, 99, 75, true},
-		{"both rules'", core.Config{Rules: []core.Rule{rule("a", costs(10)), rule("b", costs(10))}}, 75, 75, true},
+		{"one rule's", core.Config{Rules: []core.Rule{rule("a", nil), rule("b", costs(10))}}, 99, 0, true},
+		{"both rules'", core.Config{Rules: []core.Rule{rule("a", costs(10)), rule("b", costs(10))}}, 0, 0, true},
 		{"a rule's that does not apply", core.Config{Rules: []core.Rule{rule("a", nil), skipped}}, 99, 100, false},
 		{"the hooks'", core.Config{Hooks: hooktest.Funcs{CostFunc: costs(10)}, Rules: []core.Rule{rule("a", nil), rule("b", nil)}}, 90, 90, false},
-		{"the hooks' and a rule's", core.Config{Hooks: hooktest.Funcs{CostFunc: costs(10)}, Rules: []core.Rule{rule("a", nil), rule("b", costs(10))}}, 90, 75, true},
-		{"an estimate of nothing", core.Config{Rules: []core.Rule{rule("a", nil), rule("b", costs(0))}}, 99, 75, true},
+		{"the hooks' and a rule's", core.Config{Hooks: hooktest.Funcs{CostFunc: costs(10)}, Rules: []core.Rule{rule("a", nil), rule("b", costs(10))}}, 90, 0, true},
+		{"an estimate of nothing", core.Config{Rules: []core.Rule{rule("a", nil), rule("b", costs(0))}}, 99, 0, true},
 	} {
-		for _, way := range []string{"SetCost", "Adjust", "Adjust after Settle"} {
+		for i, way := range []string{"SetCost", "SetCost", "Adjust", "Adjust", "Adjust after Settle", "Adjust after Settle"} {
+			last := []int64{25, 4}[i%2]
 			l := newLimiter(t, row.config, newClock())
 			d := l.Check(&request{})
 			settle := func() {
@@ -196,21 +200,21 @@ func TestWhichRulesAHandlerSettles(t *testing.T) {
 			if way == "Adjust after Settle" {
 				settle()
 			}
-			for _, cost := range []int64{-1, 7, 25} { // the last one counts
+			for _, cost := range []int64{-1, math.MaxInt64, last} { // the last one counts
 				switch {
 				case way == "SetCost":
 					if said := d.SetCost(cost); said != (row.said && cost >= 0) {
 						t.Errorf("%s: SetCost(%d) is %t", row.name, cost, said)
 					}
-				case way == "Adjust" && cost >= 0 || cost == 25:
+				case way == "Adjust" && cost >= 0 || cost == last:
 					if err := l.Adjust(t.Context(), d, cost); err != nil {
 						t.Error(err)
 					}
 				}
 			}
 			settle()
-			if a, b := left(t, l, "a", "k"), left(t, l, "b", "k"); a != row.a || b != row.b || d.SetCost(3) && row.said {
-				t.Errorf("%s, %s: %d and %d left, want %d and %d", row.name, way, a, b, row.a, row.b)
+			if a, b := left(t, l, "a", "k"), left(t, l, "b", "k"); a != cmp.Or(row.a, 100-last) || b != cmp.Or(row.b, 100-last) || d.SetCost(3) && row.said {
+				t.Errorf("%s, %s(%d): %d and %d left", row.name, way, last, a, b)
 			}
 		}
 	}
@@ -252,23 +256,6 @@ func TestAnAdjustWhileItIsSettled(t *testing.T) {
 	l.Settle(&request{}, d, core.Outcome{Status: 404})
 	if a, b := left(t, l, "requests", "k"), left(t, l, "words", "k"); a != 100 || b != 100 {
 		t.Errorf("%d and %d left, want 100 and 100", a, b)
-	}
-}
-
-// What Counts and Clears decide comes before the cost.
-func TestSetCostBesideCountsAndClears(t *testing.T) {
-	l := newLimiter(t, core.Config{Rules: []core.Rule{
-		{Name: "returned", Key: static("k"), Limits: []core.Limit{core.PerHour(100)}, Cost: costs(10), Counts: never},
-		{Name: "cleared", Key: static("k"), Limits: []core.Limit{core.PerHour(100)}, Cost: costs(10), Clears: always},
-		{Name: "kept", Key: static("k"), Limits: []core.Limit{core.PerHour(100)}, Cost: costs(10), Counts: always},
-	}}, newClock())
-	d := l.Check(&request{})
-	d.SetCost(30)
-	l.Settle(&request{}, d, core.Outcome{Status: 200})
-	for rule, want := range map[string]int64{"returned": 100, "cleared": 100, "kept": 70} {
-		if got := left(t, l, rule, "k"); got != want {
-			t.Errorf("%s: %d left, want %d", rule, got, want)
-		}
 	}
 }
 

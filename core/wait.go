@@ -188,14 +188,12 @@ func (t *turn) deny(why error, ahead int64) bool {
 			it.Results[j] = Result{ResetAfter: wait, MoreAfter: wait, RetryAfter: wait}
 		}
 	}
-	t.batch.Allowed = false
 	return false
 }
 
 func (t *turn) leave() {
 	if t.me != nil {
 		t.lines.leave(t.me)
-		t.me = nil
 		t.snap.queued(t.ctx, t.batch.Items[t.item].Rule, -1)
 	}
 }

@@ -236,22 +236,6 @@ func TestAWaitThatIsTooLongIsDeniedAtOnce(t *testing.T) {
 	})
 }
 
-// The context of a request may end before its MaxWait.
-func TestAContextThatEndsBeforeTheTurnIsDeniedAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l, c := newLimiter(t, patient(8*time.Second, fixed(1, time.Second)), nil), newCrowd()
-		for i := range 5 {
-			c.come(i, func() (core.Decision, error) { return l.Check(&request{}), nil })
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if d := l.Check(&request{ctx: ctx}); d.Allowed || d.Waited != 0 || d.RetryAfter < 4*time.Second {
-			t.Errorf("%v", d)
-		}
-		time.Sleep(10 * time.Second)
-	})
-}
-
 // A request waits in vain if its key is blocked meanwhile. It is denied when its time is over. The
 // decision names the key that it has waited for.
 func TestARequestIsDeniedWhenItsTimeIsOver(t *testing.T) {
@@ -359,7 +343,7 @@ func TestTheWaitBehindOthersIsReckoned(t *testing.T) {
 				short, end := context.WithTimeout(t.Context(), 10*time.Millisecond)
 				defer end()
 				d, err := l.Wait(short, row.cost, waitedFor)
-				if !errors.Is(err, core.ErrWaitTooLong) || d.RetryAfter != row.want || d.Degraded || d.Waited != 0 || d.Remaining != 0 || s.takes.Load() != takes {
+				if !errors.Is(err, core.ErrWaitTooLong) || d.RetryAfter != row.want || d.ResetAfter != row.want || d.MoreAfter != row.want || d.Degraded || d.Waited != 0 || d.Remaining != 0 || s.takes.Load() != takes {
 					t.Errorf("%v, %v: a wait of %v after %v and %d takes, want %v at once", d, err, d.RetryAfter, d.Waited, s.takes.Load()-takes, row.want)
 				}
 				time.Sleep(time.Minute)
@@ -385,7 +369,7 @@ func TestALineIsBounded(t *testing.T) {
 		come(201, "other") // allowed
 		come(202, "other") // the limiter's lines are full
 		for _, i := range []int{200, 202} {
-			if d, done := c.of(i); !done || d.Allowed || d.RetryAfter <= 0 || !errors.Is(d.Err, core.ErrLineFull) {
+			if d, done := c.of(i); !done || d.Allowed || d.RetryAfter.Round(time.Millisecond) != time.Second || !errors.Is(d.Err, core.ErrLineFull) {
 				t.Errorf("request %d: %t, %v", i, done, d)
 			}
 		}
@@ -402,10 +386,22 @@ func TestALineIsBounded(t *testing.T) {
 			t.Errorf("%d wait, want 100", got)
 		}
 		time.Sleep(10 * time.Second)
+		come(203, "other")
+		come(204, "other") // there is room again
+		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		if s := hooktest.Count(l); s.Waiting != 0 || s.Allowed != 202 || s.Denied != 4 {
+		if s := hooktest.Count(l); s.Waiting != 0 || s.Allowed != 204 || s.Denied != 4 {
 			t.Errorf("%+v", s)
 		}
+		config.MaxWaiters = 0 // 100
+		l, c = newLimiter(t, config, nil), newCrowd()
+		for i := range 102 {
+			c.come(i, func() (core.Decision, error) { return l.Wait(context.Background(), 1, waitedFor) })
+		}
+		if d, _ := c.of(101); !errors.Is(d.err, core.ErrLineFull) || hooktest.Count(l).Waiting != 100 {
+			t.Errorf("%v, %d wait", d.err, hooktest.Count(l).Waiting)
+		}
+		time.Sleep(5 * time.Minute)
 	})
 }
 
@@ -458,14 +454,14 @@ func TestARequestThatLeavesTheLineShortensIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, c := newLimiter(t, patient(2500*time.Millisecond, fixed(1, time.Second)), nil), newCrowd()
 		ctx, cancel := context.WithCancel(t.Context())
-		for i, ctx := range []context.Context{t.Context(), t.Context(), ctx} {
+		for i, ctx := range []context.Context{t.Context(), t.Context(), ctx, ctx} {
 			c.come(i, func() (core.Decision, error) { return l.Check(&request{ctx: ctx}), nil })
 		}
 		cancel()
 		synctest.Wait()
-		c.come(3, func() (core.Decision, error) { return l.Check(&request{}), nil })
+		c.come(4, func() (core.Decision, error) { return l.Check(&request{}), nil })
 		time.Sleep(time.Minute)
-		if d, _ := c.of(3); !d.Allowed || d.at != 2*time.Second {
+		if d, _ := c.of(4); !d.Allowed || d.at != 2*time.Second {
 			t.Errorf("%v at %v, want it allowed at 2s", d.Decision, d.at)
 		}
 	})
@@ -501,7 +497,7 @@ func TestADryRunDoesNotWait(t *testing.T) {
 			if d := l.Check(&request{}); !d.Allowed || d.Waited != 0 {
 				t.Errorf("%v", d)
 			}
-			if d, err := l.Wait(t.Context(), 1, waitedFor); !d.Allowed || d.Waited != 0 || err != nil {
+			if d, err := l.Wait(t.Context(), 1, waitedFor); !d.Allowed || d.Waited != 0 || d.Cost != 1 || err != nil {
 				t.Errorf("%v, %v", d, err)
 			}
 		}

@@ -247,15 +247,6 @@ func TestTheBlocksOfATableAreBounded(t *testing.T) {
 	}
 }
 
-// A block that ends at once is none.
-func TestABlockOfNoLength(t *testing.T) {
-	ts := New(100, 0)
-	p := bind(t, ts, perMinute(5)).open()
-	if p.Block(0, now0); len(ts.blocked.until) != 0 || ts.blocked.n.Load() != 0 {
-		t.Error("a block that is over is kept")
-	}
-}
-
 // A reset of all keys of a limiter ends its blocks, and those of no other limiter.
 func TestAResetOfAllEndsTheBlocksOfTheLimiter(t *testing.T) {
 	ts := New(100, 0)

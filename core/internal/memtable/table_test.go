@@ -306,20 +306,6 @@ func TestBitsMoveWithTheSlots(t *testing.T) {
 	}
 }
 
-// Keys of both kinds, with and without a zero byte at their end, are all different.
-func TestDifferentKeysHaveDifferentHashes(t *testing.T) {
-	h, seen := newHasher(), map[keyHash]string{}
-	for i := range 50_000 {
-		for _, key := range []string{string(rune(i)), string(rune(i)) + "\x00", "\x00" + string(rune(i)) + "\x01"} {
-			sum := h.sum([]byte(key))
-			if other, taken := seen[sum]; taken && other != key {
-				t.Fatalf("%q and %q have the hash %x", key, other, sum)
-			}
-			seen[sum] = key
-		}
-	}
-}
-
 // An operation that was under way during a Rebind counts in its own limits,
 // wherever the table has them now.
 func TestAnOldLayoutFindsItsLimitsInANewTable(t *testing.T) {
