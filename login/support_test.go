@@ -17,6 +17,11 @@ import (
 
 // A denial cache in front of a shared store hides no limit.
 func TestStatus(t *testing.T) {
+	st := newSite(t, login.Config{}).status("alice", "203.0.113.1") // and the limits are those of the package comment
+	if got := fmt.Sprint(st.Address.Limit, st.AddressAccount.Limit, st.Account.Limit, st.Trusted.Limit, login.DefaultDeviceFailures); got !=
+		"20 per 1m 5 per 15m (fixed_window, waits of 30s × 2 up to 1h) 100 per 1h (bucketed_window, precision 5m) 50 per 1h (bucketed_window, precision 5m) 5 per 1h (fixed_window)" {
+		t.Errorf("the limits are %s", got)
+	}
 	cached, _ := newInstances(t, redistest.Start(t).Addr, login.Config{})
 	for _, s := range []*site{newSite(t, login.Config{}), cached} {
 		s.right("192.0.2.7", "alice")
@@ -145,7 +150,9 @@ func TestAnUnblockTakesEffectOnOtherInstancesWithinASecond(t *testing.T) {
 		here, there := newInstances(t, redistest.Start(t).Addr, c)
 		there.wrongs(8, "203.0.113.1", "alice")
 		there.want(there.wrongs(20, "203.0.113.1", "alice"), "map[429:20]")
-		here.must(here.guard.Unblock(context.Background(), "alice"))
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		here.must(here.guard.Unblock(gone, "alice"))
 		here.clock.Advance(time.Second)
 		if got := there.wrongs(1, "203.0.113.1", "alice"); got != "map[401:1]" {
 			t.Errorf("%s: %s", name, got)

@@ -56,10 +56,13 @@ func TestTrustedClientsHaveALimitTogether(t *testing.T) {
 
 // Trust is a success of the address, as one through the guard is.
 func TestTrustCountsASuccessElsewhere(t *testing.T) {
-	s := newSite(t, login.Config{})
+	store, _ := private(t) // it does nothing for a context that has ended
+	s := newSite(t, login.Config{Store: store})
 	s.must(s.guard.Unblock(t.Context(), "alice")) // her failures have other keys now
 	s.wrongs(9, "192.0.2.1", "alice")
-	s.must(errors.Join(s.guard.Trust(t.Context(), " Alice", "192.0.2.1"), s.guard.Trust(t.Context(), "bob", "192.0.2.2")))
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	s.must(errors.Join(s.guard.Trust(gone, " Alice", "192.0.2.1"), s.guard.Trust(gone, "bob", "192.0.2.2")))
 	if st := s.status("alice", "192.0.2.1"); st.AddressAccount.Remaining != 5 {
 		t.Errorf("%+v", st)
 	}
