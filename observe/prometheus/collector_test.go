@@ -92,6 +92,10 @@ floodgate_rate_limiting_queued_requests{limiter="export",rule="slots"} 2
 	if err := testutil.GatherAndCompare(r, strings.NewReader(want)); err != nil {
 		t.Error(err)
 	}
+	described := make(chan *prometheus.Desc, 100)
+	if c.Describe(described); len(described) != 8 {
+		t.Errorf("%d metrics are described, want 8", len(described))
+	}
 	if problems, err := testutil.GatherAndLint(r); err != nil || len(problems) > 0 {
 		t.Errorf("promlint: %+v, %v", problems, err)
 	}
