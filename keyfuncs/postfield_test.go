@@ -111,6 +111,10 @@ func TestPostFieldOptions(t *testing.T) {
 	if got := keyOf(t, keyfuncs.PostField("name", keyfuncs.JSONPath("user", "name")), nested); got != "alice" {
 		t.Errorf("a path: %q", got)
 	}
+	nested.body = `{"":"x","user":{"name":"alice"}}`
+	if got := keyOf(t, keyfuncs.PostField("name", keyfuncs.JSONPath("user", "name")), nested); got != "alice" {
+		t.Errorf("a member without a name: %q", got)
+	}
 	nested.body = `{"user":{"name":"x"},"user":{"name":"alice"}}`
 	if _, err := keyfuncs.PostField("name", keyfuncs.JSONPath("user", "name"))(nil, nested); !errors.Is(err, core.ErrBadRequest) {
 		t.Errorf("an object of the path twice: %v", err)

@@ -19,7 +19,7 @@ func TestStrict(t *testing.T) {
 		{"JSON", jsonType, `{"username":"alice"}`, "alice"},
 		{"JSON without the field", jsonType, `{"a":1}`, ""},
 		{"multipart", multipartType, part(`name="username"`, "alice") + "--XX--\r\n", "alice"},
-		{"nothing", "", "", ""},
+		{"nothing", "", "", ""}, {"an empty form", formType, "", ""}, {"empty JSON", jsonType, "", ""},
 		{"XML", "application/xml", xml, bad},
 		{"XML as text", "text/xml; charset=utf-8", xml, bad},
 		{"YAML", "application/x-yaml", "username: victim", bad},
@@ -85,7 +85,7 @@ func TestStrictReadsTheEndOfAPathAsTheField(t *testing.T) {
 		{"the last part beside the path", path, "", "user[name]=decoy&name=victim", bad},
 		{"the last part in a JSON object", path, "", "user[name]=decoy&x=%7B%22name%22%3A%22victim%22%7D", bad},
 		{"text behind the path", path, "", "user[name]=decoy&user[name]x=victim", bad},
-		{"another object", path, "", "user[name]=decoy&other[name]=alice", "decoy"},
+		{"another object", path, "", "user[name]=decoy&other[name]=alice", "decoy"}, {"another member", path, "", "user[name]=decoy&user[id]=7", "decoy"},
 		{"the last part in the query, no body", path, "name=victim", "", bad},
 		{"the last part of the path in JSON", deeper, "", "login=decoy&Name=victim", bad},
 		{"the last two parts of the path in JSON", deeper, "", "login=decoy&user[name]=victim", bad},
@@ -135,9 +135,10 @@ func TestStrictRefusesBoundariesThatMeanSomethingInYAMLOrTOML(t *testing.T) {
 		if c == '"' || c == '\\' {
 			continue // they end or escape in the header
 		}
-		for _, boundary := range []string{string(c) + "x", "x" + string(c) + "x"} {
+		for _, boundary := range []string{string(c), string(c) + "x", "x" + string(c) + "x"} {
 			want := bad
-			if strings.ContainsRune(accepted, c) {
+			if strings.ContainsRune(accepted, c) && boundary != "-" { // which makes the line ---
+
 				want = "alice"
 			}
 			body := "--" + boundary + "\r\nContent-Disposition: form-data; name=username\r\n\r\nalice\r\n--" + boundary + "--\r\n"
@@ -164,8 +165,11 @@ func TestStrictRefusesWhatOtherDecodersRead(t *testing.T) {
 		{"a surrogate pair", jsonType, `{"username":"\ud83d\ude00"}`, "😀"},
 		{"a capital I with a dot", jsonType, `{"username":"d1","username\u0130":"victim"}`, "d1"},
 		{"a password that nothing escapes", formType, "username=alice&password=p\"w:<3 #{é", "alice"},
-		{"a password with a hash", formType, "password=x&username=alice#1", "alice#1"},
+		{"a password with a hash", formType, "password=x&username=alice#1", "alice#1"}, {"a hash in the second field", formType, "x&username=d1#2", "d1#2"},
 		{"XML, an attribute", multipartType, strings.Replace(part, "d1", "<F login='victim'/>", 1) + "--XX--\r\n", bad},
+		{"XML with a charset", multipartType, strings.Replace(part, "d1", `<?xml version="1.0" encoding="latin1"?>`+xml, 1) + "--XX--\r\n", bad},
+		{"XML, a comment", multipartType, strings.Replace(part, "d1", "<F><!--victim--></F>", 1) + "--XX--\r\n", bad},
+		{"XML in JSON", jsonType, `{"username":"d1","x":"<F>victim</F>"}`, bad},
 		{"XML in JSON, escaped", jsonType, `{"username":"d1","x":"\u003cF>victim\u003c/F>"}`, "d1"},
 		{"angle brackets that are no XML", multipartType, "\r\n" + strings.Replace(part, "d1", "<3> & a<b>c <", 1) + "--XX--\r\n", "<3> & a<b>c <"},
 		{"tags without text", multipartType, strings.Replace(part, "d1", "<b/> <i>\r\n</i>", 1) + "--XX--\r\n", "<b/> <i>\r\n</i>"},
