@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/requestlog"
 	"github.com/floodgate-go/floodgate/internal/usernames"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
@@ -50,6 +51,8 @@ func TestWhatTheClientIsTold(t *testing.T) {
 		{username, formRequest("username=a&username=b"), `the field "username" is given twice`},
 		{username, &request{rawQuery: "username=a"}, `the field "username" must not be in the URL's query`},
 		{username, &request{header: headers("Content-Type", formType), bodyErr: errors.New("reset")}, `the field "username" cannot be read`},
+		{username, &request{header: headers("Content-Type", formType), bodyErr: core.ErrBodyRead}, `the field "username": the body was read by a middleware before the limiter: put the limiter first`},
+		{username, &request{values: map[any]any{requestlog.NoBodyKey{}: requestlog.ErrNoBody}}, `the field "username": a remote procedure call has no body with fields: use a key function that reads the message`},
 		{keyfuncs.PostField("username", keyfuncs.Normalize(usernames.Plain)), formRequest("username=a%00"), `the field "username": a name must be UTF-8 text, without control characters, invisible characters and special spaces`},
 	} {
 		_, err := row.f(nil, row.r)
@@ -123,7 +126,7 @@ func TestACookieThatTheFrameworkReadsDifferentlyIsRefused(t *testing.T) {
 		{`sid="a"`, `"a"`, true, true},
 		{"sid=a", "", false, false},
 		{"sid=a", "b", true, false}, {"sid=a; sid=b", "b", true, false}, {strings.Repeat("a=b;", 1000) + "sid=a", "a", true, false},
-		{`sid=a"b`, `a"b`, true, false}, {`sid=a\b`, `a\b`, true, false}, {"sid=a\x1fb", "a\x1fb", true, false}, {"sid=a\x7fb", "a\x7fb", true, false},
+		{`sid=a"b`, `a"b`, true, false}, {`sid=a\b`, `a\b`, true, false}, {"sid=a\x1fb", "a\x1fb", true, false}, {"sid=a\x7fb", "a\x7fb", true, false}, {"sid=a b", "a b", true, true},
 		{"sid=a", "%zz", true, false},
 		{"other=a", "a", true, false},
 		{"other=a", "", true, true},

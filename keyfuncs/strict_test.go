@@ -169,6 +169,7 @@ func TestStrictRefusesWhatOtherDecodersRead(t *testing.T) {
 		{"XML, an attribute", multipartType, strings.Replace(part, "d1", "<F login='victim'/>", 1) + "--XX--\r\n", bad},
 		{"XML with a charset", multipartType, strings.Replace(part, "d1", `<?xml version="1.0" encoding="latin1"?>`+xml, 1) + "--XX--\r\n", bad},
 		{"XML, a comment", multipartType, strings.Replace(part, "d1", "<F><!--victim--></F>", 1) + "--XX--\r\n", bad},
+		{"XML, text before an element", multipartType, strings.Replace(part, "d1", "<F>victim<b> </b></F>", 1) + "--XX--\r\n", bad},
 		{"XML in JSON", jsonType, `{"username":"d1","x":"<F>victim</F>"}`, bad},
 		{"XML in JSON, escaped", jsonType, `{"username":"d1","x":"\u003cF>victim\u003c/F>"}`, "d1"},
 		{"angle brackets that are no XML", multipartType, "\r\n" + strings.Replace(part, "d1", "<3> & a<b>c <", 1) + "--XX--\r\n", "<3> & a<b>c <"},
