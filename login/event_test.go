@@ -163,7 +163,7 @@ func TestAGuardLogsThatNoAttemptFails(t *testing.T) {
 				s.right(ip(i), "alice")
 			}
 		}
-		if got := strings.Count(log.String(), "limiter=login attempts=100"); got != row.want || strings.Count(log.String(), "\n") != got {
+		if got := strings.Count(log.String(), "limiter=login attempts=100"); got != row.want || strings.Count(log.String(), `level=WARN msg="login: no attempt has failed so far.`) != got || strings.Count(log.String(), "\n") != got {
 			t.Errorf("%s: %d lines\n%s", fmt.Sprint(row), got, &log)
 		}
 	}
