@@ -45,7 +45,7 @@ func TestConfigErrorsNameTheField(t *testing.T) {
 		{"Secrets[1]: 31 bytes: must have 32 random bytes or more", login.Config{Field: "u", Secrets: [][]byte{bytes(32), bytes(31)}}},
 		{`CookieName: "a b": must be the name of a cookie`, login.Config{Field: "u", CookieName: "a b"}},
 		{"InsecureCookie", login.Config{Field: "u", InsecureCookie: true}},
-		{"InsecureCookie", login.Config{Field: "u", InsecureCookie: true, CookieName: "__Secure-x"}},
+		{`CookieName: "__Secure-x": must not begin with __Host- or __Secure- if InsecureCookie is set`, login.Config{Field: "u", InsecureCookie: true, CookieName: "__Secure-x"}},
 		{"", login.Config{Field: "u", InsecureCookie: true, CookieName: "device"}},
 		{"CookieFor: 999.999999ms: must be from 1s to 350 days, or 0 for the default", login.Config{Field: "u", CookieFor: time.Second - 1}},
 		{"", login.Config{Field: "u", CookieFor: time.Second, KnownFor: 350 * day}},
@@ -54,10 +54,10 @@ func TestConfigErrorsNameTheField(t *testing.T) {
 		{"KnownFor: 8400h0m0.000000001s: must be from 1s to 350 days", login.Config{Field: "u", KnownFor: 350*day + 1}},
 		{"Resilience.OnFailure: fail open: must be resilient.Local or resilient.FailClosed", login.Config{Field: "u", Resilience: resilient.Config{OnFailure: resilient.FailOpen}}},
 		{"Resilience", login.Config{Field: "u", Store: broken{}, Resilience: resilient.Config{Failures: -1}}},
-		{"is nil", login.Config{Field: "u", Store: (*core.Memory)(nil)}},
-		{"core.Guarantees.OnFailure", login.Config{Field: "u", Store: opens}},
+		{"Store: *core.Memory: is nil", login.Config{Field: "u", Store: (*core.Memory)(nil)}},
+		{"Store: *resilient.Store: may allow attempts without counting them", login.Config{Field: "u", Store: opens}},
 		{"core.Guarantees.OnFailure", login.Config{Field: "u", Store: core.Must(denycache.New(opens, denycache.Config{}))}},
-		{"core.Guarantees.Exact", login.Config{Field: "u", Store: eventual}},
+		{"Store: login_test.says: is not exact (core.Guarantees.Exact)", login.Config{Field: "u", Store: eventual}},
 		{"", login.Config{Field: "u", Store: says{memory, remote}, Name: "remote"}},
 	} {
 		g, err := login.NewGuard(row.c)

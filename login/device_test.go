@@ -29,6 +29,10 @@ func TestADeviceCookie(t *testing.T) {
 	if err != nil || c.Secure || c.Name != "device" {
 		t.Errorf("for development: %+v, %v", c, err)
 	}
+	guard := core.Must(login.NewGuard(login.Config{Field: "username", Secrets: [][]byte{secret}})) // without Clock
+	if c, err := guard.DeviceCookie(t.Context(), "alice"); err != nil || time.Until(c.Expires) < 89*24*time.Hour || guard.Close() != nil {
+		t.Errorf("%v, %v", c, err)
+	}
 	if _, err := newSite(t, login.Config{}).guard.DeviceCookie(t.Context(), "alice"); !errors.Is(err, core.ErrConfig) {
 		t.Errorf("without secrets: %v", err)
 	}
@@ -51,7 +55,7 @@ func TestOnlyCookiesOfTheGuardAndTheAccountAreTrusted(t *testing.T) {
 	for name, cookie := range map[string]string{
 		"empty": deviceCookie, "text": deviceCookie + "nonsense", "of another account": s.cookieOf("bob"),
 		"of another guard": cookieBy(login.Config{Name: "other", Secrets: [][]byte{secret}}), "of another secret": cookieBy(login.Config{Secrets: [][]byte{[]byte(strings.Repeat("x", 32))}}),
-		"twice": good + good[len(deviceCookie):], "cut": good[:len(good)-1], "padded": good + "=",
+		"twice": good + good[len(deviceCookie):], "cut": good[:len(good)-1], "padded": good + "=", "not base64": deviceCookie + strings.Repeat("!", len(good)-len(deviceCookie)),
 	} {
 		if got := s.trust(cookie, "alice"); got != "" {
 			t.Errorf("a cookie %s: trusted by %q", name, got)

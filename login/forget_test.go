@@ -133,4 +133,12 @@ func TestAForgetOutlastsAllTrust(t *testing.T) {
 		s.wantKnown("192.0.2.2", "alice", true)
 		s.clock.Advance(30 * 24 * time.Hour)
 	}
+	// A cookie outlasts the Forget before it.
+	s.must(s.guard.Forget(t.Context(), "bob"))
+	s.clock.Advance(23 * 24 * time.Hour)
+	late := s.cookieOf("bob")
+	s.clock.Advance(longest - time.Second)
+	if got := s.trust(late, "bob"); got != "device" {
+		t.Errorf("trusted by %q", got)
+	}
 }

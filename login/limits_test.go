@@ -132,9 +132,9 @@ func TestADayOfGuessing(t *testing.T) {
 func TestASuccessResetsTheFailuresOfItsAddressAndAccountOnly(t *testing.T) {
 	s := newSite(t, login.Config{Secrets: [][]byte{secret}})
 	cookie := s.cookieOf("carol") // a success resets the failures of a device cookie too
-	s.want(many(10, func(i int) int {
-		return s.serve(with(cookie, "203.0.113.3", "carol"), []int{401, 401, 401, 401, 200}[i%5])
-	}), "map[200:2 401:8]")
+	s.want(many(14, func(i int) int {
+		return s.serve(with(cookie, "203.0.113.3", "carol"), []int{401, 401, 401, 500, 500, 401, 200}[i%7])
+	}), "map[200:2 401:8 500:4]")
 	if s.last.Load().Trust != "device" {
 		t.Errorf("%+v", s.last.Load())
 	}

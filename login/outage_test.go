@@ -50,6 +50,9 @@ func TestTheGuardLimitsWhileTheStoreDoesNotAnswer(t *testing.T) {
 		if got := s.wrongs(8, "203.0.113.1", "alice"); got != row.want {
 			t.Errorf("%s, an hour later: %s, want %s", name, got, row.want)
 		}
+		if got := s.guard.Guarantees(); got.Shared != (row.c.Store != nil) || got.Shared && (got.OnFailure == core.FailClosed) != strings.HasPrefix(name, "fails closed") {
+			t.Errorf("%s: %+v", name, got)
+		}
 		own := row.c.Resilience.Log != nil
 		if says := strings.Contains(log.String(), errGone.Error()); name == "counts in this process" && !says || own && says {
 			t.Errorf("%s: the guard's log: %s", name, &log)

@@ -77,6 +77,10 @@ func TestAKnownAddress(t *testing.T) {
 	const day = 24 * time.Hour
 	s := newSite(t, login.Config{})
 	s.right("192.0.2.1", "alice")
+	s.right("192.0.2.1", "alice")
+	if st := s.status("alice", "192.0.2.1"); st.Trusted.Remaining != 50 {
+		t.Errorf("a success counts as a failure: %+v", st)
+	}
 	for range 3 {
 		s.clock.Advance(14*day - time.Second)
 		s.flood(200, "alice")
