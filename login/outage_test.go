@@ -172,6 +172,10 @@ func TestAnAddressThatCannotBeRememberedIsLogged(t *testing.T) {
 		if !strings.Contains(log.String(), `level=WARN msg="login: a client's address could not be remembered: it does not count as known for the account" error=`) || !strings.Contains(log.String(), errGone.Error()) || strings.Contains(log.String(), "203.0.113.1") {
 			t.Errorf("the store fails after %d operations: logged: %s", answered, &log)
 		}
+		store.left.Store(answered)
+		if err := s.guard.Trust(t.Context(), "alice", "203.0.113.1"); !errors.Is(err, errGone) {
+			t.Errorf("the store fails after %d operations: Trust: %v", answered, err)
+		}
 	}
 	log.Reset()
 	store = newShared(t, core.MemoryConfig{})

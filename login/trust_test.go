@@ -59,7 +59,7 @@ func TestTrustCountsASuccessElsewhere(t *testing.T) {
 	store, _ := private(t) // it does nothing for a context that has ended
 	s := newSite(t, login.Config{Store: store})
 	s.must(s.guard.Unblock(t.Context(), "alice")) // her failures have other keys now
-	s.wrongs(9, "192.0.2.1", "alice")
+	s.want(s.wrongs(9, "192.0.2.1", "alice")+s.wrongs(5, "192.0.2.3", "alice"), "map[401:5 429:4]map[401:5]")
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	s.must(errors.Join(s.guard.Trust(gone, " Alice", "192.0.2.1"), s.guard.Trust(gone, "bob", "192.0.2.2")))
