@@ -17,14 +17,10 @@ func TestWithoutOptionsTheKeyIsThePeersAddress(t *testing.T) {
 		{"IPv6 is cut to /64", "[2001:db8:1:2:3:4:5:6]:1234", "2001:db8:1:2::/64"},
 		{"IPv6 with a dotted tail", "[2001:db8:1:2::1.2.3.4]:1", "2001:db8:1:2::/64"},
 		{"mapped IPv4", "[::ffff:192.0.2.1]:1234", "192.0.2.1"},
-		{"NAT64", "[64:ff9b::192.0.2.1]:1234", "192.0.2.1"},
-		{"a zone", "[fe80::1%eth0]:1", "fe80::1"},
-		{"another address of the link", "[fe80::2%eth0]:1", "fe80::2"},
-		{"no port", "192.0.2.1", "192.0.2.1"},
-		{"brackets and no port", "[2001:db8::1]", "2001:db8::/64"},
-		{"empty", "", "unknown"},
-		{"a Unix socket", "@", "unknown"},
-		{"a Unix socket with a name", "/run/app.sock", "unknown"},
+		{"NAT64", "[64:ff9b::192.0.2.1]:1234", "192.0.2.1"}, {"a zone", "[fe80::1%eth0]:1", "fe80::1"},
+		{"another address of the link", "[fe80::2%eth0]:1", "fe80::2"}, {"no port", "192.0.2.1", "192.0.2.1"},
+		{"brackets and no port", "[2001:db8::1]", "2001:db8::/64"}, {"empty", "", "unknown"},
+		{"a Unix socket", "@", "unknown"}, {"a Unix socket with a name", "/run/app.sock", "unknown"},
 		{"no address", "pipe:1", "unknown"},
 		{"no number for a port", "192.0.2.1:x", "unknown"}, {"a port that is too large", "192.0.2.1:65536", "unknown"}, {"a name with a dot", "app.sock:1", "unknown"},
 	} {
@@ -138,15 +134,11 @@ func TestTrustedPrefixes(t *testing.T) {
 		proxies, remote string
 		trusted         bool
 	}{
-		{"127.0.0.2/32", "127.0.0.2:1", true},
-		{"127.0.0.2", "127.0.0.2:1", true},
-		{"127.0.0.2/32", "[::ffff:127.0.0.2]:1", true},
-		{"::ffff:127.0.0.2/128", "127.0.0.2:1", true},
-		{"127.0.0.2/32", "127.0.0.3:1", false},
-		{"10.1.2.3/8", "10.9.9.9:1", true},
+		{"127.0.0.2/32", "127.0.0.2:1", true}, {"127.0.0.2", "127.0.0.2:1", true},
+		{"127.0.0.2/32", "[::ffff:127.0.0.2]:1", true}, {"::ffff:127.0.0.2/128", "127.0.0.2:1", true},
+		{"127.0.0.2/32", "127.0.0.3:1", false}, {"10.1.2.3/8", "10.9.9.9:1", true},
 		{"::ffff:0.0.0.0/97", "9.9.9.9:1", true}, // half of IPv4
-		{"fd00::/8", "[fd00::1]:1", true},
-		{"fe80::/10", "[fe80::1%eth0]:1", true},
+		{"fd00::/8", "[fd00::1]:1", true}, {"fe80::/10", "[fe80::1%eth0]:1", true},
 		{"192.0.2.1", "[64:ff9b::192.0.2.1]:1", false}, // translated: whoever that is
 	} {
 		f := keyfuncs.ClientIP(keyfuncs.Behind("X-Real-IP", row.proxies))

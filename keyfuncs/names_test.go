@@ -142,23 +142,3 @@ func TestACookieThatTheFrameworkReadsDifferentlyIsRefused(t *testing.T) {
 		}
 	}
 }
-
-// If net/url drops a field because an escape is malformed, the request is refused.
-func TestEscapesAreReadAsNetURLReadsThem(t *testing.T) {
-	field, param := keyfuncs.PostField("username"), keyfuncs.Query("username")
-	for c := range byte(0x80) {
-		if c == '&' || c == ';' {
-			continue // separators
-		}
-		for _, escape := range []string{"%" + string(c) + "1", "%1" + string(c), "%f" + string(c)} {
-			for _, text := range []string{escape, "a" + escape + "+b", escape[:2], escape[:1]} {
-				want, err := url.QueryUnescape(text)
-				if err != nil {
-					want = bad
-				}
-				check(t, "?username="+text, param, &request{rawQuery: "username=" + text}, want)
-				check(t, "username="+text, field, formRequest("username="+text), want)
-			}
-		}
-	}
-}

@@ -15,13 +15,11 @@ func TestStrict(t *testing.T) {
 	f := keyfuncs.PostField("username", keyfuncs.Strict())
 	xml := "<a><username>victim</username></a>"
 	for _, row := range []struct{ name, contentType, body, want string }{
-		{"a form", formType, "username=alice", "alice"},
-		{"JSON", jsonType, `{"username":"alice"}`, "alice"},
+		{"a form", formType, "username=alice", "alice"}, {"JSON", jsonType, `{"username":"alice"}`, "alice"},
 		{"JSON without the field", jsonType, `{"a":1}`, ""},
 		{"multipart", multipartType, part(`name="username"`, "alice") + "--XX--\r\n", "alice"},
 		{"nothing", "", "", ""}, {"an empty form", formType, "", ""}, {"empty JSON", jsonType, "", ""},
-		{"XML", "application/xml", xml, bad},
-		{"XML as text", "text/xml; charset=utf-8", xml, bad},
+		{"XML", "application/xml", xml, bad}, {"XML as text", "text/xml; charset=utf-8", xml, bad},
 		{"YAML", "application/x-yaml", "username: victim", bad},
 		{"TOML", "application/toml", "username = 'victim'", bad},
 		{"MessagePack", "application/msgpack", "\x81\xa8username\xa6victim", bad},
@@ -205,8 +203,7 @@ func TestStrictRefusesTheNameInTheJSONOfAnotherField(t *testing.T) {
 		{"as a value", `{"a":"username","b":["username",{"c":"username"}]}`, "decoy"},
 		{"behind an error", `{"a":,"username":"victim"}`, "decoy"},
 		{"behind the object", `{"a":1} {"username":"victim"}`, "decoy"},
-		{"an array", `[{"username":"victim"}]`, "decoy"},
-		{"a password", `{"}[`, "decoy"},
+		{"an array", `[{"username":"victim"}]`, "decoy"}, {"a password", `{"}[`, "decoy"},
 		{"another password", `{username`, "decoy"},
 	} {
 		form := &request{header: headers("Content-Type", formType), body: "username=decoy&User=" + url.QueryEscape(row.value)}
@@ -228,10 +225,8 @@ func TestStrictRefusesNumbersThatAreNotWholeOrReach2To53(t *testing.T) {
 	strict, lenient := keyfuncs.PostField("id", keyfuncs.Strict()), keyfuncs.PostField("id")
 	for _, row := range []struct{ number, strict, lenient string }{
 		{"9007199254740991", "9007199254740991", "9007199254740991"},
-		{"9007199254740991.0", bad, "9007199254740991"},
-		{"9007199254740992", bad, "9007199254740992"},
-		{"9007199254740993", bad, "9007199254740993"},
-		{"9007199254740992.0", bad, "9.007199254740992e+15"},
+		{"9007199254740991.0", bad, "9007199254740991"}, {"9007199254740992", bad, "9007199254740992"},
+		{"9007199254740993", bad, "9007199254740993"}, {"9007199254740992.0", bad, "9.007199254740992e+15"},
 		{"9.007199254740991e15", bad, "9007199254740991"},
 		{"-9007199254740991", "-9007199254740991", "-9007199254740991"},
 		{"-9007199254740992", bad, "-9.007199254740992e+15"},
