@@ -33,10 +33,8 @@ func TestValues(t *testing.T) {
 	}{
 		{"header, by any spelling of its name", keyfuncs.Header("x-api-KEY"), "Key"},
 		{"header that is missing", keyfuncs.Header("Zz-None"), ""},
-		{"cookie that is missing", keyfuncs.Cookie("none"), ""},
-		{"query that is missing", keyfuncs.Query("none"), ""},
-		{"method, as it is written", keyfuncs.Method(), "post"},
-		{"user value", keyfuncs.UserValue("user"), "alice"},
+		{"cookie that is missing", keyfuncs.Cookie("none"), ""}, {"query that is missing", keyfuncs.Query("none"), ""},
+		{"method, as it is written", keyfuncs.Method(), "post"}, {"user value", keyfuncs.UserValue("user"), "alice"},
 		{"user value, unsigned", keyfuncs.UserValue("u"), "9223372036854775808"},
 		{"user value, a pointer", keyfuncs.UserValue("url"), "/alice"},
 		{"user value, a Stringer", keyfuncs.UserValue("stringer"), "1s"},

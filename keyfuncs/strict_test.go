@@ -105,13 +105,10 @@ func TestStrictRefusesUnescapedBytesThatOtherDecodersReadInAForm(t *testing.T) {
 			body    string
 			refused bool
 		}{
-			{"username=alice&x=y%sz", control},
-			{"username=alice&x=y%s", control},
+			{"username=alice&x=y%sz", control}, {"username=alice&x=y%s", control},
 			{"username=alice&x=y:%s", control || c == ' ' || high}, // a mapping
-			{"username=alice&x=y{%s", control || c == ':'},
-			{"username=alice&x=y<%s", control || c == '>'},
-			{"username=alice&x=y<z%s", control || c == '>'},
-			{"%s=x&username=alice", control || high || c == '{'},
+			{"username=alice&x=y{%s", control || c == ':'}, {"username=alice&x=y<%s", control || c == '>'},
+			{"username=alice&x=y<z%s", control || c == '>'}, {"%s=x&username=alice", control || high || c == '{'},
 			{"password=%sx&username=alice", control || strings.ContainsRune("\"'{[#", rune(c))}, // a value or a comment of TOML
 			{"password=  %s&username=alice", control || strings.ContainsRune("\"'{[#", rune(c))},
 		} {
@@ -150,8 +147,7 @@ func TestStrictRefusesWhatOtherDecodersRead(t *testing.T) {
 	xml := "<F><username>victim</username></F>"
 	part := "--XX\r\nContent-Disposition: form-data; name=\"username\"\r\n\r\nd1\r\n"
 	for _, row := range []struct{ name, kind, body, want string }{
-		{"TOML, a number", formType, "username=1 #2", bad},
-		{"TOML, a value alone", formType, "username='victim'", bad},
+		{"TOML, a number", formType, "username=1 #2", bad}, {"TOML, a value alone", formType, "username='victim'", bad},
 		{"TOML, a table", formType, "username={x='victim'}", bad},
 		{"quotes that are not the first value", formType, `username=d1&password="x"`, "d1"},
 		{"no value", formType, "password=&username=d1", "d1"},
@@ -198,8 +194,7 @@ func TestStrictRefusesTheNameInTheJSONOfAnotherField(t *testing.T) {
 		{"a member", `{"username":"victim"}`, bad},
 		{"white space and another member", " \r\n\t{ \"a\" : [ {}, 1 , \"username\" ] , \"UserName\" : \"victim\" }", bad},
 		{"deeper", `{"a":{"b":[{"c":null,"username":"victim"}]}}`, bad},
-		{"before an error", `{"username":"victim",`, bad},
-		{"in other letters", "{\"u\u017fername\":\"victim\"}", bad},
+		{"before an error", `{"username":"victim",`, bad}, {"in other letters", "{\"u\u017fername\":\"victim\"}", bad},
 		{"as a value", `{"a":"username","b":["username",{"c":"username"}]}`, "decoy"},
 		{"behind an error", `{"a":,"username":"victim"}`, "decoy"},
 		{"behind the object", `{"a":1} {"username":"victim"}`, "decoy"},

@@ -317,8 +317,7 @@ func TestOrdersWhileTheStoreIsAway(t *testing.T) {
 		do, note  string
 		remaining int64
 	}{
-		{"look", "these are the counters of this process", 1},
-		{"ban", "only this process", 0},
+		{"look", "these are the counters of this process", 1}, {"ban", "only this process", 0},
 		{"unblock", "only this process", 3},
 	} {
 		s.log.Reset()

@@ -34,8 +34,7 @@ func TestConfigErrorsNameTheField(t *testing.T) {
 		want string // "": no error
 		c    login.Config
 	}{
-		{"Field", login.Config{}},
-		{"Sources[0]", login.Config{Sources: []core.KeyFunc{nil}}},
+		{"Field", login.Config{}}, {"Sources[0]", login.Config{Sources: []core.KeyFunc{nil}}},
 		{"", login.Config{Field: "u", Failures: core.PerHour(core.MaxQuota)}},
 		{`("address").Limits[0]`, login.Config{Field: "u", Attempts: core.PerMinute(-1)}},
 		{`Methods[1]: "get": must be a method in capitals`, login.Config{Field: "u", Methods: []string{"POST", "get"}}},
