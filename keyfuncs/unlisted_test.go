@@ -5,11 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
-
-var _ core.Request = (*looked)(nil)
 
 // After these, no headers are read.
 func TestHeadersOfTheFirst64RequestsAreRead(t *testing.T) {

@@ -103,4 +103,6 @@ func TestAnAddressIsRememberedAlthoughTheContextHasEnded(t *testing.T) {
 	cancel()
 	end(http.StatusOK)
 	s.wantKnown("203.0.113.1", "alice", true)
+	s.must(s.guard.Close())
+	newSite(t, login.Config{Store: store, Name: "next"}) // Close leaves the store open
 }

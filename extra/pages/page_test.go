@@ -180,8 +180,7 @@ func TestAnOperatorInABrowser(t *testing.T) {
 			denied: [{ id: "1", label: "k", rule: "r", count: 3, cut: true }, { id: "2", label: "m", rule: "r", count: 2 }], near: [{ id: "3", label: "n", rule: "s", used: 19, capacity: 20 }] });
 		const x = views.get("x"), ban = $("card-for"), meter = used.cell().firstChild;
 		show({ name: "y", store: { asked: 2000, p99Ms: 1.234 }, rules: [] });
-		x.node.remove();
-		views.get("y").node.remove();
+		[x, views.get("y")].forEach(v => v.node.remove());
 		[x.node.textContent, views.get("y").store.textContent + views.get("y").store.className, x.rules.get("r").s.svg.getAttribute("aria-label"), [...ban.options].map(o => o.value + " " + o.text + (o.selected ? "!" : "")), [meter.min, meter.low, meter.high, meter.max, meter.optimum].join(" "),
 			[...x.node.querySelectorAll("button, path")].map(e => e.disabled || e.getAttribute("d")).join(" "),
 			[...document.querySelectorAll("header *, dialog, dialog *")].map(e => ["role", "aria-label", "aria-labelledby", "aria-pressed", "type"].map(a => e.getAttribute(a)).filter(a => a).join(" ")).filter(a => a)].join("; ")`))
