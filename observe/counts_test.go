@@ -33,6 +33,7 @@ func TestCounts(t *testing.T) {
 	c := core.Config{Name: "l", Log: quiet, Observer: counts, Rules: []core.Rule{rule("a", 20, 21)}}
 	c.Rules[0].Limits[0].Algorithm, c.Rules[0].Limits[0].Burst = core.TokenBucket, 20
 	l := core.Must(core.New(c))
+	_, _ = l.Take(t.Context(), 18, core.Hit{Rule: "a", Key: "other"}) // a tenth is left
 	for i := range 22 {
 		_, _ = l.Take(t.Context(), 1, core.Hit{Rule: "a", Key: "k"})
 		if i == 9 {
@@ -46,7 +47,7 @@ func TestCounts(t *testing.T) {
 	_, _ = l.Take(t.Context(), 1, core.Hit{Rule: "none"})
 	l.Allow(t.Context())
 	got := fmt.Sprintf("%+v", counts.Read())
-	want := "[{Name:l Limits:[{Rule:a Limit:a-1h Allowed:15 Denied:0 DryRun:7 Near:2} {Rule:a Limit:a-2h Allowed:0 Denied:0 DryRun:0 Near:0}] " +
+	want := "[{Name:l Limits:[{Rule:a Limit:a-1h Allowed:16 Denied:0 DryRun:7 Near:3} {Rule:a Limit:a-2h Allowed:0 Denied:0 DryRun:0 Near:0}] " +
 		"Skipped:0 NoRule:1 BadRequests:0 Failed:1 Canceled:0 Denied:0 Degraded:0 Store:[] Queues:[] Events:[]}]"
 	if got != want {
 		t.Errorf("counts\n%s, want\n%s", got, want)
