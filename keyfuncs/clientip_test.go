@@ -17,16 +17,12 @@ func TestWithoutOptionsTheKeyIsThePeersAddress(t *testing.T) {
 		{"IPv6 is cut to /64", "[2001:db8:1:2:3:4:5:6]:1234", "2001:db8:1:2::/64"},
 		{"IPv6 with a dotted tail", "[2001:db8:1:2::1.2.3.4]:1", "2001:db8:1:2::/64"},
 		{"mapped IPv4", "[::ffff:192.0.2.1]:1234", "192.0.2.1"},
-		{"NAT64", "[64:ff9b::192.0.2.1]:1234", "192.0.2.1"},
-		{"a zone", "[fe80::1%eth0]:1", "fe80::1"},
-		{"another address of the link", "[fe80::2%eth0]:1", "fe80::2"},
-		{"no port", "192.0.2.1", "192.0.2.1"},
-		{"brackets and no port", "[2001:db8::1]", "2001:db8::/64"},
-		{"empty", "", "unknown"},
-		{"a Unix socket", "@", "unknown"},
-		{"a Unix socket with a name", "/run/app.sock", "unknown"},
+		{"NAT64", "[64:ff9b::192.0.2.1]:1234", "192.0.2.1"}, {"a zone", "[fe80::1%eth0]:1", "fe80::1"},
+		{"another address of the link", "[fe80::2%eth0]:1", "fe80::2"}, {"no port", "192.0.2.1", "192.0.2.1"},
+		{"brackets and no port", "[2001:db8::1]", "2001:db8::/64"}, {"empty", "", "unknown"},
+		{"a Unix socket", "@", "unknown"}, {"a Unix socket with a name", "/run/app.sock", "unknown"},
 		{"no address", "pipe:1", "unknown"},
-		{"no number for a port", "192.0.2.1:x", "unknown"},
+		{"no number for a port", "192.0.2.1:x", "unknown"}, {"a port that is too large", "192.0.2.1:65536", "unknown"}, {"a name with a dot", "app.sock:1", "unknown"},
 	} {
 		r := &request{remote: row.remote, header: headers("X-Forwarded-For", "6.6.6.6", "Forwarded", "for=6.6.6.6", "X-Real-IP", "6.6.6.6")}
 		if got := keyOf(t, keyfuncs.ClientIP(), r); got != row.want {
@@ -66,7 +62,7 @@ func TestAddressesBehindProxies(t *testing.T) {
 		{"a trusted line, and the client in the one before", "X-Forwarded-For", []string{"203.0.113.9", "10.0.0.7"}, "203.0.113.9", false},
 		{"nonsense", "X-Forwarded-For", []string{"nonsense"}, "10.0.0.1", true},
 		{"nonsense behind a trusted hop", "X-Forwarded-For", []string{"6.6.6.6, nonsense, 10.0.0.7"}, "10.0.0.7", true},
-		{"a port", "X-Forwarded-For", []string{"203.0.113.9:5678"}, "203.0.113.9", false},
+		{"a port", "X-Forwarded-For", []string{"203.0.113.9:56789"}, "203.0.113.9", false},
 		{"brackets and a port", "X-Forwarded-For", []string{"[2001:db8::1]:80"}, "2001:db8::/64", false},
 		{"a zone", "X-Forwarded-For", []string{"fe80::1%eth0"}, "fe80::1", false},
 		{"something for a port", "X-Forwarded-For", []string{"[2001:db8::1]x443"}, "10.0.0.1", true},
@@ -87,7 +83,10 @@ func TestAddressesBehindProxies(t *testing.T) {
 		{"other parameters", "Forwarded", []string{"proto=https;for=203.0.113.9;by=10.0.0.1"}, "203.0.113.9", false},
 		{"an obfuscated port", "Forwarded", []string{`for="203.0.113.9:_p"`}, "203.0.113.9", false},
 		{"an obfuscated port without a name", "Forwarded", []string{`for="203.0.113.9:_"`}, "10.0.0.1", true},
+		{"an obfuscated port with a space", "Forwarded", []string{`for="203.0.113.9:_p p"`}, "10.0.0.1", true},
 		{"a parameter without a name", "Forwarded", []string{"=x;for=203.0.113.9"}, "10.0.0.1", true},
+		{"a parameter without a value", "Forwarded", []string{"x=;for=203.0.113.9"}, "10.0.0.1", true},
+		{"a colon for the sign", "Forwarded", []string{"for:203.0.113.9"}, "10.0.0.1", true},
 		{"escapes", "Forwarded", []string{`for="203\.0.113.9"`}, "10.0.0.1", true},
 		{"unknown", "Forwarded", []string{"for=unknown"}, "10.0.0.1", true},
 		{"obfuscated", "Forwarded", []string{"for=_hidden"}, "10.0.0.1", true},
@@ -107,7 +106,7 @@ func TestAddressesBehindProxies(t *testing.T) {
 		{"9 parameters", "Forwarded", []string{"a=1;b=1;c=1;d=1;e=1;f=1;g=1;for=203.0.113.9;h=1"}, "10.0.0.1", true},
 		{"empty pairs", "Forwarded", []string{";;for=203.0.113.9;"}, "203.0.113.9", false},
 
-		{"a single address", "X-Real-IP", []string{" 203.0.113.9 "}, "203.0.113.9", false},
+		{"a single address", "X-Real-IP", []string{" \t203.0.113.9\t "}, "203.0.113.9", false},
 		{"a single address that is trusted", "CF-Connecting-IP", []string{"10.0.0.9"}, "10.0.0.9", false},
 		{"two in one", "X-Real-IP", []string{"6.6.6.6, 203.0.113.9"}, "10.0.0.1", true},
 	} {
@@ -135,15 +134,11 @@ func TestTrustedPrefixes(t *testing.T) {
 		proxies, remote string
 		trusted         bool
 	}{
-		{"127.0.0.2/32", "127.0.0.2:1", true},
-		{"127.0.0.2", "127.0.0.2:1", true},
-		{"127.0.0.2/32", "[::ffff:127.0.0.2]:1", true},
-		{"::ffff:127.0.0.2/128", "127.0.0.2:1", true},
-		{"127.0.0.2/32", "127.0.0.3:1", false},
-		{"10.1.2.3/8", "10.9.9.9:1", true},
+		{"127.0.0.2/32", "127.0.0.2:1", true}, {"127.0.0.2", "127.0.0.2:1", true},
+		{"127.0.0.2/32", "[::ffff:127.0.0.2]:1", true}, {"::ffff:127.0.0.2/128", "127.0.0.2:1", true},
+		{"127.0.0.2/32", "127.0.0.3:1", false}, {"10.1.2.3/8", "10.9.9.9:1", true},
 		{"::ffff:0.0.0.0/97", "9.9.9.9:1", true}, // half of IPv4
-		{"fd00::/8", "[fd00::1]:1", true},
-		{"fe80::/10", "[fe80::1%eth0]:1", true},
+		{"fd00::/8", "[fd00::1]:1", true}, {"fe80::/10", "[fe80::1%eth0]:1", true},
 		{"192.0.2.1", "[64:ff9b::192.0.2.1]:1", false}, // translated: whoever that is
 	} {
 		f := keyfuncs.ClientIP(keyfuncs.Behind("X-Real-IP", row.proxies))
@@ -373,6 +368,7 @@ func TestAHeaderIsReadUpTo32HopsAnd4KiB(t *testing.T) {
 		// The client's address is the first of the bytes that are looked at.
 		pad := func(n int) string { return strings.Repeat(" ", n-len(row.client)-len(hops(1))) }
 		walk("4096 bytes", "203.0.113.9", row.client+pad(4096)+hops(1))
+		walk("4096 bytes behind another hop", "10.0.0.1", row.hop+","+row.client+pad(4096)+hops(1))
 		walk("4097 bytes", "10.0.0.1", " "+row.client+pad(4096)+hops(1))
 		walk("4097 bytes in three lines", "10.0.0.1", " "+row.client+strings.Repeat(" ", 100-len(row.client)), row.hop, strings.Repeat(" ", 3996-2*len(row.hop))+row.hop)
 	}

@@ -24,10 +24,6 @@ func (c *clientIP) walkKey(lastComma func(line string) int, parse func(hop strin
 			return c.appendKey(dst, a), nil
 		}
 		lines := r.HeaderValues(c.header)
-		if len(lines) == 0 {
-			c.fallBack(r, errHeaderMissing)
-			return c.appendKey(dst, a), nil
-		}
 		hops, length := 0, 0
 		for i := len(lines) - 1; i >= 0; i-- {
 			line := lines[i]

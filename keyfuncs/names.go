@@ -153,7 +153,7 @@ func (s *spelling) queryValue(query string) (string, error) {
 // inQuery reports whether a reader may find the field in a query.
 func (s *spelling) inQuery(query string) bool {
 	for pair := range strings.SplitSeq(query, "&") {
-		if pair != "" && s.inPair(pair) {
+		if s.inPair(pair) {
 			return true
 		}
 	}

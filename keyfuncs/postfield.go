@@ -211,10 +211,7 @@ func (f *postField) body(r core.Request) bodyType {
 	}
 	// As in net/http, only the first line counts, and the type counts even if its parameters are
 	// malformed.
-	kind, params, err := mime.ParseMediaType(types[0]) // lower-cases the type
-	if err != nil && !errors.Is(err, mime.ErrInvalidMediaParameter) {
-		return bodyType{}
-	}
+	kind, params, _ := mime.ParseMediaType(types[0]) // lower-cases the type; "" if it is malformed
 	switch {
 	case kind == "application/x-www-form-urlencoded":
 		return bodyType{kind: formBody}

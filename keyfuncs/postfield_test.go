@@ -31,10 +31,8 @@ func TestPostField(t *testing.T) {
 		{"form", formType, "a=b&username=alice&c=d", "alice"},
 		{"a form that begins as JSON", formType, `{"x":"&username=alice&"}`, ""},
 		{"form, escapes", formType, "user%6eame=al%20ice+x", "al ice x"},
-		{"form, no value", formType, "username", ""},
-		{"form, empty value", formType, "username=", ""},
-		{"form, absent", formType, "user=alice", ""},
-		{"form, a malformed escape", formType, "username=%zz", bad},
+		{"form, no value", formType, "username", ""}, {"form, empty value", formType, "username=", ""},
+		{"form, absent", formType, "user=alice", ""}, {"form, a malformed escape", formType, "username=%zz", bad},
 		{"form, a malformed escape in another field", formType, "%zz=%&username=alice", "alice"},
 		{"form, a semicolon", formType, "username=alice;x", bad},
 		{"form, an escaped semicolon", formType, "username=alice%3Bx", "alice;x"},
@@ -46,8 +44,7 @@ func TestPostField(t *testing.T) {
 		{"a long s and a kelvin sign", formType, "username=bob&u%C5%BFername=alice", bad},
 		{"part of a path is another name", formType, "username=alice&a.username=bob&username.a=carol", "alice"},
 		{"form, with a charset", formType + "; charset=utf-8", "username=alice", "alice"},
-		{"another case", formType, "UserName=alice", "alice"},
-		{"form, twice", formType, "username=a&username=b", bad},
+		{"another case", formType, "UserName=alice", "alice"}, {"form, twice", formType, "username=a&username=b", bad},
 		{"form, twice in different case", formType, "username=a&USERNAME=b", bad},
 		{"multipart", multipartType, part(`name="username"`, "alice") + "--XX--\r\n", "alice"},
 		{"multipart, twice", multipartType, part(`name="username"`, "a") + part(`name="Username"`, "b") + "--XX--\r\n", bad},
@@ -59,8 +56,7 @@ func TestPostField(t *testing.T) {
 		{"JSON", jsonType, `{"a":[1,{"username":"x"}],"username":"alice","b":{"username":"y"}}`, "alice"},
 		{"JSON, any case of the type", "APPLICATION/JSON", `{"username":"alice"}`, "alice"},
 		{"JSON of another type", "application/vnd.api+json", `{"username":"alice"}`, "alice"},
-		{"no JSON", "text/plain", `{"username":"alice"}`, ""},
-		{"no type", "", `{"username":"alice"}`, ""},
+		{"no JSON", "text/plain", `{"username":"alice"}`, ""}, {"no type", "", `{"username":"alice"}`, ""},
 		{"a malformed type", "application /json", `{"username":"alice"}`, ""},
 		{"UTF-16", jsonType + ";charset=utf-16", "\xfe\xff\x00{\x00}", ""},
 		{"JSON, twice", jsonType, `{"username":"bob","username":"alice"}`, bad},
@@ -76,8 +72,7 @@ func TestPostField(t *testing.T) {
 		{"a form that only Fiber reads", formType + "+json", `{"username":"alice"}`, ""},
 		{"JSON of another kind", "model/gltf+json", `{"username":"alice"}`, ""},
 		{"XML of an application", "application/xml", `{"username":"alice"}`, ""},
-		{"null", jsonType, `{"username":null}`, ""},
-		{"an array", jsonType, `{"username":["alice"]}`, ""},
+		{"null", jsonType, `{"username":null}`, ""}, {"an array", jsonType, `{"username":["alice"]}`, ""},
 		{"an object", jsonType, `{"username":{"username":"a"}}`, ""},
 		{"a lone surrogate", jsonType, `{"username":"\ud800"}`, "\ufffd"},
 		{"deep", jsonType, `{"username":"alice","x":` + strings.Repeat("[", 10_001) + strings.Repeat("]", 10_001) + `}`, ""},
@@ -88,8 +83,7 @@ func TestPostField(t *testing.T) {
 		{"a byte order mark", jsonType, "\ufeff" + `{"username":"alice"}`, ""},
 		{"something behind it", jsonType, `{"username":"alice"} x`, ""},
 		{"cut off", jsonType, `{"username":"alice"`, ""},
-		{"JSON, an array", jsonType, `[{"username":"alice"}]`, ""},
-		{"JSON, a text", jsonType, `"username"`, ""},
+		{"JSON, an array", jsonType, `[{"username":"alice"}]`, ""}, {"JSON, a text", jsonType, `"username"`, ""},
 		{"JSON, nothing", jsonType, ``, ""},
 	} {
 		r := &request{header: headers(), body: row.body}
@@ -110,6 +104,10 @@ func TestPostFieldOptions(t *testing.T) {
 	nested := &request{header: headers("Content-Type", jsonType), body: `{"name":"x","user":{"name":"alice"}}`}
 	if got := keyOf(t, keyfuncs.PostField("name", keyfuncs.JSONPath("user", "name")), nested); got != "alice" {
 		t.Errorf("a path: %q", got)
+	}
+	nested.body = `{"":"x","user":{"name":"alice"}}`
+	if got := keyOf(t, keyfuncs.PostField("name", keyfuncs.JSONPath("user", "name")), nested); got != "alice" {
+		t.Errorf("a member without a name: %q", got)
 	}
 	nested.body = `{"user":{"name":"x"},"user":{"name":"alice"}}`
 	if _, err := keyfuncs.PostField("name", keyfuncs.JSONPath("user", "name"))(nil, nested); !errors.Is(err, core.ErrBadRequest) {

@@ -5,11 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/keyfuncs"
 )
-
-var _ core.Request = (*looked)(nil)
 
 // After these, no headers are read.
 func TestHeadersOfTheFirst64RequestsAreRead(t *testing.T) {
@@ -24,7 +21,7 @@ func TestHeadersOfTheFirst64RequestsAreRead(t *testing.T) {
 		for range 65 {
 			keyOf(t, f, r)
 		}
-		if told := strings.Count(log.String(), "header=X-Forwarded-For"); told != min(1, 64-quiet) || strings.Contains(log.String(), "6.6.6.6") {
+		if told := strings.Count(log.String(), "header=X-Forwarded-For"); told != min(1, 64-quiet) || strings.Count(log.String(), "level=WARN") != told || strings.Contains(log.String(), "6.6.6.6") {
 			t.Errorf("after %d requests without a header: logged %s", quiet, log)
 		}
 		before := asked
@@ -80,7 +77,7 @@ func TestClientIPLogsAnAddressWithoutAPort(t *testing.T) {
 		for range 3 {
 			keyOf(t, f, &request{remote: remote, header: headers("X-Real-Ip", "6.6.6.6")})
 		}
-		if strings.Count(log.String(), "\n") != 1 || !strings.Contains(log.String(), want) || strings.Contains(log.String(), "6.6.6.6") {
+		if strings.Count(log.String(), "\n") != 1 || !strings.Contains(log.String(), want) || !strings.Contains(log.String(), "level=WARN msg=\"keyfuncs: ClientIP ") || strings.Contains(log.String(), "6.6.6.6") {
 			t.Errorf("%q: logged %s, want %s", remote, log, want)
 		}
 	}

@@ -29,7 +29,7 @@ func TestNothingChangesWithoutAuthorize(t *testing.T) {
 	s := newSite(t, live.Config{}, core.Config{})
 	s.take(4, "alice")
 	look := s.post(order("look", "alice"))
-	if look.status != 200 || len(look.Limits) != 1 || look.Limits[0].Remaining != 0 || !look.Limits[0].Exceeded || look.Limits[0].RetryMS <= 0 || look.Limits[0].Capacity != 3 {
+	if look.status != 200 || len(look.Limits) != 1 || look.Limits[0].RetryMS <= 0 || !strings.HasPrefix(fmt.Sprint(look.Limits[0]), "{3 per 1m 3 0 true ") {
 		t.Errorf("%+v", look)
 	}
 	for _, o := range []string{order("unblock", "alice"), order("ban", "bob")} {
@@ -67,7 +67,9 @@ func TestAnOperatorLetsAClientInAndKeepsAnotherOut(t *testing.T) {
 	if fmt.Sprint(asked) != fmt.Sprint(want) {
 		t.Errorf("Authorize was asked for %+v, want %+v", asked, want)
 	}
-	if log := s.log.String(); strings.Count(log, "an action was done") != 3 || strings.Count(log, "who=olga") != 3 || strings.Count(log, "key=bob") != 1 || strings.Count(log, " for=1m0s") != 1 {
+	const done = `level=INFO msg="live: an action was done" action=`
+	const unblocked = done + "unblock limiter=api rule=user key=alice who=olga from=192.0.2.1:1234\n"
+	if log := s.lines(); log != unblocked+done+"ban limiter=api rule=user key=bob who=olga from=192.0.2.1:1234 for=1m0s\n"+unblocked {
 		t.Errorf("the log is %s", log)
 	}
 }
@@ -101,7 +103,7 @@ func TestARowIsUnblockedByItsID(t *testing.T) {
 	if got := s.post(`{"do":"look","limiter":"api","id":"` + near[len(near)-1].ID + `"}`); got.status != 200 || got.Limits[0].Remaining != 1 {
 		t.Errorf("%+v", got)
 	}
-	if got := s.post(`{"do":"unblock","limiter":"api","id":"0000"}`); got.status != 404 {
+	if got := s.post(`{"do":"unblock","limiter":"api","id":"0000"}`); got.status != 404 || got.Error != "the page no longer keeps this key: type it" {
 		t.Errorf("%+v", got)
 	}
 }
@@ -110,8 +112,9 @@ func TestARowIsUnblockedByItsID(t *testing.T) {
 func TestAKeyThatIsTooLongToBeKeptCannotBeChosen(t *testing.T) {
 	s := newSite(t, live.Config{Authorize: mayChange("olga")}, core.Config{})
 	s.take(5, strings.Repeat("a", 257))
-	row := s.see().Limiters[0].Denied[0]
-	if got := s.post(`{"do":"unblock","limiter":"api","id":"` + row.ID + `"}`); !row.Cut || row.Count != 2 || got.status != http.StatusNotFound {
+	s.take(4, strings.Repeat("b", 256))
+	row, kept := s.see().Limiters[0].Denied[0], s.see().Limiters[0].Denied[1]
+	if got := s.post(`{"do":"unblock","limiter":"api","id":"` + row.ID + `"}`); !row.Cut || kept.Cut || row.Count != 2 || got.status != http.StatusNotFound {
 		t.Errorf("%+v: %+v", row, got)
 	}
 }
@@ -121,44 +124,50 @@ func TestOrdersThatAreDenied(t *testing.T) {
 	s := newSite(t, live.Config{Authorize: mayChange("olga")}, core.Config{})
 	a := order("ban", "a")
 	ban := func(seconds string) string { return strings.Replace(a, "60", seconds, 1) }
+	s.page.Observe("seen", nil)
+	const unreadable, json = "the order cannot be read: ", "send application/json"
 	for name, row := range map[string]struct {
 		order   string
 		headers []string
 		status  int
+		says    string // how the text begins
 	}{
-		"another site":                          {a, []string{"Sec-Fetch-Site", "cross-site"}, 403},
-		"another site of the same domain":       {a, []string{"Sec-Fetch-Site", "same-site"}, 403},
-		"another origin, in an old browser":     {a, []string{"Origin", "https://evil.example"}, 403},
-		"a form":                                {a, []string{"Content-Type", "text/plain"}, 415},
-		"a form of another type":                {a, []string{"Content-Type", "application/x-www-form-urlencoded"}, 415},
-		"no type":                               {a, []string{"Content-Type", ""}, 415},
-		"no JSON":                               {`do=ban`, nil, 400},
-		"nothing":                               {"", nil, 400},
-		"an unknown field":                      {strings.Replace(a, "{", `{"why":"",`, 1), nil, 400},
-		"two orders":                            {a + a, nil, 400},
-		"something behind it":                   {a + " x", nil, 400},
-		"a key that is not UTF-8":               {order("ban", "\xff\xfe"), nil, 400},
-		"too long":                              {fmt.Sprintf("%-16385s", a), nil, 413},
-		"an unknown order":                      {order("drop", "a"), nil, 400},
-		"no order":                              {order("", "a"), nil, 400},
-		"an unknown limiter":                    {strings.Replace(a, "api", "x", 1), nil, 404},
-		"an unknown rule":                       {strings.Replace(a, "user", "x", 1), nil, 404},
-		"an unknown rule to look at":            {strings.Replace(order("look", "a"), "user", "x", 1), nil, 404},
-		"an unknown login":                      {`{"do":"forget","limiter":"x","key":"a"}`, nil, 404},
-		"a ban that ends before it begins":      {ban("-1"), nil, 400},
-		"a ban of no time":                      {ban("0"), nil, 400},
-		"a ban for longer than windows can be":  {ban("31622401"), nil, 400},
-		"a ban for as long as nanoseconds last": {ban("18446744074"), nil, 400},
+		"another site":                          {a, []string{"Sec-Fetch-Site", "cross-site"}, 403, "the request comes from another site"},
+		"another site of the same domain":       {a, []string{"Sec-Fetch-Site", "same-site"}, 403, "the request comes from another site"},
+		"another origin, in an old browser":     {a, []string{"Origin", "https://evil.example"}, 403, "the request comes from another site"},
+		"a form":                                {a, []string{"Content-Type", "text/plain"}, 415, json},
+		"a form of another type":                {a, []string{"Content-Type", "application/x-www-form-urlencoded"}, 415, json},
+		"no type":                               {a, []string{"Content-Type", ""}, 415, json},
+		"a malformed type":                      {a, []string{"Content-Type", "application/json; x"}, 415, json},
+		"no JSON":                               {`do=ban`, nil, 400, unreadable + "invalid character 'd'"},
+		"nothing":                               {"", nil, 400, unreadable + "EOF"},
+		"an unknown field":                      {strings.Replace(a, "{", `{"why":"",`, 1), nil, 400, unreadable + `json: unknown field "why"`},
+		"two orders":                            {a + a, nil, 400, "something follows the order"},
+		"something behind it":                   {a + " x", nil, 400, "something follows the order"},
+		"a key that is not UTF-8":               {order("ban", "\xff\xfe"), nil, 400, "the order is not UTF-8"},
+		"too long":                              {fmt.Sprintf("%-16385s", a), nil, 413, "the order is longer than 16384 bytes"},
+		"an unknown order":                      {order("drop", "a"), nil, 400, `the order "drop" is unknown`},
+		"no order":                              {order("", "a"), nil, 400, `the order "" is unknown`},
+		"an unknown limiter":                    {strings.Replace(a, "api", "x", 1), nil, 404, `the page does not manage a limiter "x"`},
+		"a limiter that is only observed":       {strings.Replace(a, "api", "seen", 1), nil, 404, `the page does not manage a limiter "seen"`},
+		"an unknown rule":                       {strings.Replace(a, "user", "x", 1), nil, 404, `the limiter has no rule "x"`},
+		"an unknown rule to look at":            {strings.Replace(order("look", "a"), "user", "x", 1), nil, 404, `the limiter has no rule "x"`},
+		"an unknown login":                      {`{"do":"forget","limiter":"x","key":"a"}`, nil, 404, `the page does not manage a login "x"`},
+		"a ban that ends before it begins":      {ban("-1"), nil, 400, "a ban lasts 1 to 31622400 seconds, not -1"},
+		"a ban of no time":                      {ban("0"), nil, 400, "a ban lasts 1 to 31622400 seconds, not 0"},
+		"a ban for longer than windows can be":  {ban("31622401"), nil, 400, "a ban lasts 1 to 31622400 seconds, not 31622401"},
+		"a ban for as long as nanoseconds last": {ban("18446744074"), nil, 400, "a ban lasts 1 to 31622400 seconds, not 18446744074"},
 	} {
-		if got := s.post(row.order, row.headers...); got.status != row.status || got.Error == "" {
-			t.Errorf("%s: %+v, want %d", name, got, row.status)
+		if got := s.post(row.order, row.headers...); got.status != row.status || !strings.HasPrefix(got.Error, row.says) {
+			t.Errorf("%s: %+v, want %d, %s", name, got, row.status, row.says)
 		}
 	}
 	if strings.Contains(s.log.String(), "was done") || !s.allows("a") || !s.allows("\xff\xfe") {
 		t.Errorf("the log is %s", s.log)
 	}
-	if got := strings.Count(s.log.String(), "a request from another site was denied"); got != 3 {
-		t.Errorf("%d lines on other sites, want 3: %s", got, s.log)
+	const line = `level=WARN msg="live: a request from another site was denied" from=192.0.2.1:1234 origin=`
+	if log := s.lines(); strings.Count(log, line+"\"\"\n") != 2 || strings.Count(log, line+"https://evil.example\n") != 1 {
+		t.Errorf("lines on other sites: %s", log)
 	}
 	for name, got := range map[string]answered{
 		"the longest order": s.post(fmt.Sprintf("%-16384s", a)), "with a charset": s.post(a, "Content-Type", "Application/JSON; charset=utf-8"),
@@ -172,10 +181,10 @@ func TestOrdersThatAreDenied(t *testing.T) {
 
 func TestWhoMayNotIsLogged(t *testing.T) {
 	s := newSite(t, live.Config{Authorize: func(*http.Request, live.Action) (string, error) { return "mallory", errors.New("no operator") }}, core.Config{})
-	if got := s.post(order("ban", "bob")); got.status != 403 || strings.Contains(got.Error, "operator") || !s.allows("bob") {
+	if got := s.post(order("ban", "bob")); got.status != 403 || got.Error != "you may not do that" || !s.allows("bob") {
 		t.Errorf("%+v", got)
 	}
-	if log := s.log.String(); !strings.Contains(log, "denied") || !strings.Contains(log, "who=mallory") || !strings.Contains(log, "no operator") {
+	if log := s.lines(); log != `level=WARN msg="live: an action was denied" action=ban limiter=api rule=user key=bob who=mallory from=192.0.2.1:1234 for=1m0s error="no operator"`+"\n" {
 		t.Errorf("the log is %s", log)
 	}
 }
@@ -199,7 +208,11 @@ func (g *guard) UnblockAddress(ctx context.Context, address string) error {
 // The answer to forget says what is let in, and what is not. What was begun is done, although
 // the browser has gone: an address is let in if the username cannot be.
 func TestTheFailuresOfALoginAreForgotten(t *testing.T) {
-	s, g := newSite(t, live.Config{Authorize: mayChange("olga")}, core.Config{}), &guard{}
+	var asked live.Action
+	s, g := newSite(t, live.Config{Authorize: func(_ *http.Request, a live.Action) (string, error) {
+		asked = a
+		return "olga", nil
+	}}, core.Config{}), &guard{}
 	s.page.ManageLogin("site", g)
 	s.page.ManageLogin("app", &guard{})
 	if got := s.see().Logins; fmt.Sprint(got) != "[app site]" {
@@ -221,8 +234,8 @@ func TestTheFailuresOfALoginAreForgotten(t *testing.T) {
 	} {
 		g.err, g.forgot = row.err, nil
 		got := s.post(`{"do":"forget","limiter":"site","key":"` + row.key + `"}`)
-		if got.status != row.status || fmt.Sprint(g.forgot) != row.forgot || !strings.Contains(got.Note+got.Error, row.text) || strings.Contains(got.Error, "10.0.0.1") {
-			t.Errorf("%+v: %+v, %v", row, got, g.forgot)
+		if got.status != row.status || fmt.Sprint(g.forgot) != row.forgot || !strings.Contains(got.Note+got.Error, row.text) || strings.Contains(got.Error, "10.0.0.1") || asked != (live.Action{Name: "forget", Limiter: "site", Key: row.key}) {
+			t.Errorf("%+v: %+v, %v, asked %+v", row, got, g.forgot, asked)
 		}
 	}
 }
@@ -305,8 +318,7 @@ func TestOrdersWhileTheStoreIsAway(t *testing.T) {
 		do, note  string
 		remaining int64
 	}{
-		{"look", "these are the counters of this process", 1},
-		{"ban", "only this process", 0},
+		{"look", "these are the counters of this process", 1}, {"ban", "only this process", 0},
 		{"unblock", "only this process", 3},
 	} {
 		s.log.Reset()

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -54,6 +55,11 @@ func (s *site) take(n int, keys ...string) {
 			s.limiter.Allow(context.Background(), core.Hit{Rule: "user", Key: k})
 		}
 	}
+}
+
+// lines is the log without times.
+func (s *site) lines() string {
+	return regexp.MustCompile(`time=\S+ `).ReplaceAllString(s.log.String(), "")
 }
 
 // allows reports whether a request of the key is allowed.

@@ -160,10 +160,7 @@ func (g *Guard) rules() []core.Rule {
 	// whether the rule is for the attempt.
 	keyed := func(find func(a *attempt, r core.Request) error, key func(a *attempt) (string, bool)) core.KeyFunc {
 		return func(dst []byte, r core.Request) ([]byte, error) {
-			a, ok := r.Value(attemptKey{}).(*attempt)
-			if !ok {
-				return dst, errors.New("login: the request did not come through Guard.Check")
-			}
+			a := r.Value(attemptKey{}).(*attempt)
 			if err := find(a, r); err != nil {
 				return dst, err
 			}

@@ -21,6 +21,7 @@ func TestEvents(t *testing.T) {
 		var events []login.Event
 		s := newSite(t, login.Config{Identify: identify, Secrets: [][]byte{secret}, OnEvent: func(e login.Event) { events = append(events, e) }})
 		s.serve(&request{ctx: t.Context(), method: http.MethodGet, peer: "203.0.113.1"}, http.StatusNotFound) // no attempt, no event
+		s.serve(form("203.0.113.2", "alice"), http.StatusInternalServerError)                                 // no result, no event
 		s.wrongs(6, "203.0.113.1", "alice")
 		s.right("203.0.113.2", "Alice")
 		s.serve(with(s.cookieOf("alice"), "203.0.113.1", "alice"), 200)
@@ -135,7 +136,10 @@ func TestTheObserverIsToldOfEachAttemptOnce(t *testing.T) {
 	}
 	guard := core.Must(login.NewGuard(login.Config{Field: "username", Observer: w})) // without OnEvent
 	r := form("203.0.113.1", "alice")
-	guard.Settle(r, guard.Check(r), core.Outcome{Status: 401})
+	d := guard.Check(r)
+	for range 2 { // the second time does nothing
+		guard.Settle(r, d, core.Outcome{Status: 401})
+	}
 	if s.must(guard.Close()); w.counts["failed"] != 1 {
 		t.Errorf("without OnEvent: reported %v", w.counts)
 	}
@@ -163,7 +167,7 @@ func TestAGuardLogsThatNoAttemptFails(t *testing.T) {
 				s.right(ip(i), "alice")
 			}
 		}
-		if got := strings.Count(log.String(), "limiter=login attempts=100"); got != row.want || strings.Count(log.String(), "\n") != got {
+		if got := strings.Count(log.String(), "limiter=login attempts=100"); got != row.want || strings.Count(log.String(), `level=WARN msg="login: no attempt has failed so far.`) != got || strings.Count(log.String(), "\n") != got {
 			t.Errorf("%s: %d lines\n%s", fmt.Sprint(row), got, &log)
 		}
 	}

@@ -74,7 +74,7 @@ func TestTrustOnMemcachedLastsAtMost27Days(t *testing.T) {
 	const day = 24 * time.Hour
 	clock := storetest.NewClock(time.Now().Truncate(time.Second))
 	store := core.Must(memcachedstore.New([]string{memcachedtest.Start(t).Addr}, memcachedstore.Clock(clock.Now), memcachedstore.Timeout(10*time.Second), memcachedstore.AnotherInstance()))
-	s := newSiteAt(t, clock, login.Config{Store: store, Resilience: resilient.Config{Timeout: 20 * time.Second}, Secrets: [][]byte{secret}, CookieFor: 28 * day})
+	s := newSiteAt(t, clock, login.Config{Store: store, Resilience: resilient.Config{Timeout: 20 * time.Second}, Secrets: [][]byte{secret}, CookieFor: 28 * day, KnownFor: 28 * day})
 	made, err := s.guard.DeviceCookie(t.Context(), "alice")
 	if err != nil || made.MaxAge != int(27*day/time.Second) {
 		t.Errorf("%+v, %v", made, err)
@@ -86,10 +86,14 @@ func TestTrustOnMemcachedLastsAtMost27Days(t *testing.T) {
 		}
 		s.must(s.guard.Forget(t.Context(), "alice"))
 	}
+	s.right("192.0.2.1", "alice")
 	clock.Advance(27*day - time.Second)
 	if got := s.trust(old, "alice"); got != "" {
 		t.Errorf("trusted by %q, weeks after Forget", got)
 	}
+	s.wantKnown("192.0.2.1", "alice", true)
+	clock.Advance(time.Second)
+	s.wantKnown("192.0.2.1", "alice", false)
 }
 
 // The owner of the account changes the password and calls Forget, in this process or in
@@ -128,5 +132,13 @@ func TestAForgetOutlastsAllTrust(t *testing.T) {
 		s.wantKnown("192.0.2.1", "alice", false)
 		s.wantKnown("192.0.2.2", "alice", true)
 		s.clock.Advance(30 * 24 * time.Hour)
+	}
+	// A cookie outlasts the Forget before it.
+	s.must(s.guard.Forget(t.Context(), "bob"))
+	s.clock.Advance(23 * 24 * time.Hour)
+	late := s.cookieOf("bob")
+	s.clock.Advance(longest - time.Second)
+	if got := s.trust(late, "bob"); got != "device" {
+		t.Errorf("trusted by %q", got)
 	}
 }

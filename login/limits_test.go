@@ -132,9 +132,9 @@ func TestADayOfGuessing(t *testing.T) {
 func TestASuccessResetsTheFailuresOfItsAddressAndAccountOnly(t *testing.T) {
 	s := newSite(t, login.Config{Secrets: [][]byte{secret}})
 	cookie := s.cookieOf("carol") // a success resets the failures of a device cookie too
-	s.want(many(10, func(i int) int {
-		return s.serve(with(cookie, "203.0.113.3", "carol"), []int{401, 401, 401, 401, 200}[i%5])
-	}), "map[200:2 401:8]")
+	s.want(many(14, func(i int) int {
+		return s.serve(with(cookie, "203.0.113.3", "carol"), []int{401, 401, 401, 500, 500, 401, 200}[i%7])
+	}), "map[200:2 401:8 500:4]")
 	if s.last.Load().Trust != "device" {
 		t.Errorf("%+v", s.last.Load())
 	}
@@ -165,10 +165,14 @@ func TestWaitsDoubleUpToAnHour(t *testing.T) {
 		}
 		s.clock.Advance(want)
 	}
-	s.clock.Advance(24 * time.Hour)
-	s.wrongs(5, "203.0.113.1", "alice")
-	if d := s.guard.Check(form("203.0.113.1", "alice")); d.RetryAfter != 30*time.Second {
-		t.Errorf("a day later: %v", d.RetryAfter)
+	// Each hour without a wait forgets one of the eight waits up to the first that is an hour long.
+	for _, row := range [][2]time.Duration{{2*time.Hour - 1, time.Hour}, {2 * time.Hour, 32 * time.Minute}, {24 * time.Hour, 30 * time.Second}} {
+		s.clock.Advance(row[0])
+		s.wrongs(5, "203.0.113.1", "alice")
+		if d := s.guard.Check(form("203.0.113.1", "alice")); d.RetryAfter != row[1] {
+			t.Errorf("%v later: %v, want %v", row[0], d.RetryAfter, row[1])
+		}
+		s.clock.Advance(row[1])
 	}
 }
 

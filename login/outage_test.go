@@ -35,6 +35,7 @@ func TestTheGuardLimitsWhileTheStoreDoesNotAnswer(t *testing.T) {
 		"fails closed":                   {login.Config{Store: broken{}, Resilience: closed}, "map[503:8]"},
 		"fails closed, by the owner":     {login.Config{Store: core.Must(resilient.New(broken{}, closed))}, "map[503:8]"},
 		"two instances share the quotas": {login.Config{Store: broken{}, Resilience: resilient.Config{Instances: 2, Log: quiet}}, "map[401:2 429:6]"},
+		"its clock stands still":         {login.Config{Store: broken{}, Resilience: resilient.Config{Clock: func() time.Time { return time.Unix(1e9, 0) }}}, "map[401:5 429:3]"},
 	} {
 		var log bytes.Buffer
 		row.c.Log = slog.New(slog.NewTextHandler(&log, nil))
@@ -43,8 +44,14 @@ func TestTheGuardLimitsWhileTheStoreDoesNotAnswer(t *testing.T) {
 			t.Errorf("%s: %s, want %s", name, got, row.want)
 		}
 		s.clock.Advance(time.Hour)
+		if row.c.Resilience.Clock != nil {
+			row.want = "map[429:8]"
+		}
 		if got := s.wrongs(8, "203.0.113.1", "alice"); got != row.want {
 			t.Errorf("%s, an hour later: %s, want %s", name, got, row.want)
+		}
+		if got := s.guard.Guarantees(); got.Shared != (row.c.Store != nil) || got.Shared && (got.OnFailure == core.FailClosed) != strings.HasPrefix(name, "fails closed") {
+			t.Errorf("%s: %+v", name, got)
 		}
 		own := row.c.Resilience.Log != nil
 		if says := strings.Contains(log.String(), errGone.Error()); name == "counts in this process" && !says || own && says {
@@ -162,8 +169,12 @@ func TestAnAddressThatCannotBeRememberedIsLogged(t *testing.T) {
 		store.left.Store(answered)
 		store.gone.Store(true)
 		s.want(many(1, func(int) int { return s.right("203.0.113.1", "alice") }), "map[200:1]")
-		if !strings.Contains(log.String(), "could not be remembered") || !strings.Contains(log.String(), errGone.Error()) || strings.Contains(log.String(), "203.0.113.1") {
+		if !strings.Contains(log.String(), `level=WARN msg="login: a client's address could not be remembered: it does not count as known for the account" error=`) || !strings.Contains(log.String(), errGone.Error()) || strings.Contains(log.String(), "203.0.113.1") {
 			t.Errorf("the store fails after %d operations: logged: %s", answered, &log)
+		}
+		store.left.Store(answered)
+		if err := s.guard.Trust(t.Context(), "alice", "203.0.113.1"); !errors.Is(err, errGone) {
+			t.Errorf("the store fails after %d operations: Trust: %v", answered, err)
 		}
 	}
 	log.Reset()

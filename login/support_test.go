@@ -17,6 +17,11 @@ import (
 
 // A denial cache in front of a shared store hides no limit.
 func TestStatus(t *testing.T) {
+	st := newSite(t, login.Config{}).status("alice", "203.0.113.1") // and the limits are those of the package comment
+	if got := fmt.Sprint(st.Address.Limit, st.AddressAccount.Limit, st.Account.Limit, st.Trusted.Limit, login.DefaultDeviceFailures); got !=
+		"20 per 1m 5 per 15m (fixed_window, waits of 30s × 2 up to 1h) 100 per 1h (bucketed_window, precision 5m) 50 per 1h (bucketed_window, precision 5m) 5 per 1h (fixed_window)" {
+		t.Errorf("the limits are %s", got)
+	}
 	cached, _ := newInstances(t, redistest.Start(t).Addr, login.Config{})
 	for _, s := range []*site{newSite(t, login.Config{}), cached} {
 		s.right("192.0.2.7", "alice")
@@ -41,11 +46,11 @@ func TestStatus(t *testing.T) {
 func TestATextThatIsNoAddressIsAnError(t *testing.T) {
 	g := newSite(t, login.Config{}).guard
 	for _, address := range []string{"", "nonsense", "203.0.113.1:80", "10.0.0.0/8"} {
-		if st, err := g.Status(t.Context(), "alice", address); err == nil {
-			t.Errorf("%q: %+v", address, st)
-		}
-		if g.UnblockAddress(t.Context(), address) == nil || g.Trust(t.Context(), "alice", address) == nil {
-			t.Errorf("%q is taken for an address", address)
+		_, err := g.Status(t.Context(), "alice", address)
+		for method, err := range map[string]error{"Status": err, "UnblockAddress": g.UnblockAddress(t.Context(), address), "Trust": g.Trust(t.Context(), "alice", address)} {
+			if err == nil || !strings.HasPrefix(err.Error(), "login: "+method+": the address must be an IP address, such as 203.0.113.9: ") {
+				t.Errorf("%s of %q: %v", method, address, err)
+			}
 		}
 	}
 }
@@ -145,7 +150,9 @@ func TestAnUnblockTakesEffectOnOtherInstancesWithinASecond(t *testing.T) {
 		here, there := newInstances(t, redistest.Start(t).Addr, c)
 		there.wrongs(8, "203.0.113.1", "alice")
 		there.want(there.wrongs(20, "203.0.113.1", "alice"), "map[429:20]")
-		here.must(here.guard.Unblock(context.Background(), "alice"))
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		here.must(here.guard.Unblock(gone, "alice"))
 		here.clock.Advance(time.Second)
 		if got := there.wrongs(1, "203.0.113.1", "alice"); got != "map[401:1]" {
 			t.Errorf("%s: %s", name, got)
@@ -170,7 +177,7 @@ func TestTheStandardDenialSaysWhyItDenies(t *testing.T) {
 		gone   bool
 		status int
 		text   string
-	}{{"alice", false, 429, "Too many attempts to log in. Try again later."}, {"", false, 400, "missing or empty"}, {"alice", true, 503, "Try again later."}} {
+	}{{"alice", false, 429, `{"type":"about:blank","title":"Too Many Requests","status":429,"detail":"Too many attempts to log in. Try again later."}`}, {"", false, 400, "missing or empty"}, {"alice", true, 503, "Try again later."}} {
 		store.gone.Store(row.gone)
 		s.last.Store(nil)
 		r := form("203.0.113.1", row.user)

@@ -33,6 +33,7 @@ func TestOnSuspicion(t *testing.T) {
 		t.Errorf("the handler sees %+v", got)
 	}
 	s.guard.Settle(r, d, core.Outcome{Status: 200})
+	s.guard.Settle(r, core.Decision{}, core.Outcome{Status: 401}) // a decision of another checker
 	if got := login.SuspicionOf(core.Decision{}); got.Suspicious {
 		t.Error("suspicion of nothing")
 	}

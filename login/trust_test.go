@@ -56,10 +56,13 @@ func TestTrustedClientsHaveALimitTogether(t *testing.T) {
 
 // Trust is a success of the address, as one through the guard is.
 func TestTrustCountsASuccessElsewhere(t *testing.T) {
-	s := newSite(t, login.Config{})
+	store, _ := private(t) // it does nothing for a context that has ended
+	s := newSite(t, login.Config{Store: store})
 	s.must(s.guard.Unblock(t.Context(), "alice")) // her failures have other keys now
-	s.wrongs(9, "192.0.2.1", "alice")
-	s.must(errors.Join(s.guard.Trust(t.Context(), " Alice", "192.0.2.1"), s.guard.Trust(t.Context(), "bob", "192.0.2.2")))
+	s.want(s.wrongs(9, "192.0.2.1", "alice")+s.wrongs(5, "192.0.2.3", "alice"), "map[401:5 429:4]map[401:5]")
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	s.must(errors.Join(s.guard.Trust(gone, " Alice", "192.0.2.1"), s.guard.Trust(gone, "bob", "192.0.2.2")))
 	if st := s.status("alice", "192.0.2.1"); st.AddressAccount.Remaining != 5 {
 		t.Errorf("%+v", st)
 	}
@@ -74,6 +77,10 @@ func TestAKnownAddress(t *testing.T) {
 	const day = 24 * time.Hour
 	s := newSite(t, login.Config{})
 	s.right("192.0.2.1", "alice")
+	s.right("192.0.2.1", "alice")
+	if st := s.status("alice", "192.0.2.1"); st.Trusted.Remaining != 50 {
+		t.Errorf("a success counts as a failure: %+v", st)
+	}
 	for range 3 {
 		s.clock.Advance(14*day - time.Second)
 		s.flood(200, "alice")
@@ -96,4 +103,6 @@ func TestAnAddressIsRememberedAlthoughTheContextHasEnded(t *testing.T) {
 	cancel()
 	end(http.StatusOK)
 	s.wantKnown("203.0.113.1", "alice", true)
+	s.must(s.guard.Close())
+	newSite(t, login.Config{Store: store, Name: "next"}) // Close leaves the store open
 }

@@ -9,27 +9,16 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 )
 
-// Every panel shows something in the state that it is for, and every alert fires in its
-// state and in no other one.
+// Every alert fires in its state and in no other one.
 func TestQueries(t *testing.T) {
 	s, d := startSite(t), readDashboard(t)
 	a := &alerts{rules: readRules(t), active: map[string]time.Time{}, texts: map[string]string{}}
-	s.live(a, d, healthy)
+	s.live(a, healthy)
 	for _, st := range states {
-		s.live(a, d, st)
-		s.live(a, d, state{name: "healthy after " + st.name})
-	}
-	for _, p := range d.Panels {
-		for _, q := range p.Targets {
-			if err := s.named(chosen(q.Expr)); err != nil {
-				t.Errorf("panel %q: %v", p.Title, err)
-			}
-		}
+		s.live(a, st)
+		s.live(a, state{name: "healthy after " + st.name})
 	}
 	for _, r := range a.rules {
-		if err := s.named(r.Expr); err != nil {
-			t.Errorf("alert %s: %v", r.Alert, err)
-		}
 		if !slices.ContainsFunc(states, func(st state) bool { return slices.Contains(st.fires, r.Alert) }) {
 			t.Errorf("alert %s: no state of the test is for it", r.Alert)
 		}
@@ -40,13 +29,13 @@ func TestQueries(t *testing.T) {
 	s.checkVariables(d)
 }
 
-// live lets a state last, and checks what fires and what is shown.
-func (s *site) live(a *alerts, d dashboard, st state) {
+// live lets a state last, and checks what fires.
+func (s *site) live(a *alerts, st state) {
 	s.Helper()
 	if st.begin != nil {
 		st.begin(s)
 	}
-	start, fired := s.now.Add(time.Minute), map[string]bool{}
+	fired := map[string]bool{}
 	var firing map[string]bool
 	for range minutes {
 		s.now = s.now.Add(time.Minute)
@@ -61,7 +50,6 @@ func (s *site) live(a *alerts, d dashboard, st state) {
 			fired[name] = true
 		}
 	}
-	s.checkPanels(d, st.name, start, s.now)
 	if st.end != nil {
 		st.end(s)
 	}
@@ -116,19 +104,16 @@ func (s *site) checkVariables(d dashboard) {
 			s.Errorf("variable %s: %q", v.Name, v.Definition)
 			continue
 		}
-		if err := s.named("sum by (" + m[2] + ") (" + chosen(m[1]) + ")"); err != nil {
-			s.Errorf("variable %s: %v", v.Name, err)
+		if v, err := s.query("sum by ("+m[2]+") ("+chosen(m[1])+")", s.now); err != nil || len(v) == 0 || v[0].Metric.Get(m[2]) == "" {
+			s.Errorf("variable %s: %v, %v", m[2], v, err)
 		}
 	}
 	for _, n := range d.Annotations.List {
 		if n.Expr == "" {
 			continue
 		}
-		if err := s.named(chosen(n.Expr)); err != nil {
-			s.Errorf("annotation %s: %v", n.Name, err)
-		}
-		if value, of := s.most(s.T, chosen(n.Expr), s.now.Add(-20*time.Hour), s.now); value <= 0 || of.Metric.Get(labels.AlertName) == "" {
-			s.Errorf("annotation %s shows nothing", n.Name)
+		if v, err := s.query("max_over_time("+chosen(n.Expr)+"[20h])", s.now); err != nil || len(v) == 0 || v[0].Metric.Get(labels.AlertName) == "" {
+			s.Errorf("annotation %s shows nothing: %v", n.Name, err)
 		}
 	}
 }

@@ -163,15 +163,28 @@ func (f failing) Int64ObservableCounter(name string, _ ...api.Int64ObservableCou
 	return noop.Int64ObservableCounter{}, f.err(name)
 }
 
-func (f failing) RegisterCallback(api.Callback, ...api.Observable) (api.Registration, error) {
-	return noop.Registration{}, f.err("callback")
+func (f failing) Int64ObservableUpDownCounter(name string, _ ...api.Int64ObservableUpDownCounterOption) (api.Int64ObservableUpDownCounter, error) {
+	return noop.Int64ObservableUpDownCounter{}, f.err(name)
 }
 
-// New returns the meter's error, whatever the meter cannot make.
+func (f failing) Float64Histogram(name string, _ ...api.Float64HistogramOption) (api.Float64Histogram, error) {
+	return noop.Float64Histogram{}, f.err(name)
+}
+
+func (f failing) RegisterCallback(api.Callback, ...api.Observable) (api.Registration, error) {
+	return stuck{}, f.err("callback")
+}
+
+// stuck is a registration that cannot end.
+type stuck struct{ noop.Registration }
+
+func (stuck) Unregister() error { return errFailing }
+
+// New and Close return the meter's error, whatever the meter cannot do.
 func TestTheErrorOfTheMeter(t *testing.T) {
-	for _, name := range []string{"callback", "none", "floodgate.rate_limiting.requests"} {
+	for _, name := range []string{"callback", "none", "floodgate.rate_limiting.requests", "floodgate.rate_limiting.queued_requests", "floodgate.rate_limiting.store.duration"} {
 		o, err := otelobserve.New(otelobserve.Config{Metrics: provider{meter: failing{name: name}}})
-		if fails := name != "none"; errors.Is(err, errFailing) != fails || (o == nil) != fails {
+		if fails := name != "none"; errors.Is(err, errFailing) != fails || (o == nil) != fails || o != nil && !errors.Is(o.Close(), errFailing) {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}
@@ -191,7 +204,8 @@ func TestSpanEvents(t *testing.T) {
 	f.Decided(ctx, core.Decision{Reason: core.ReasonOverLimit, Cost: 2, Remaining: 1, RetryAfter: 1500 * time.Millisecond}, 0, 1)
 	f.Decided(ctx, core.Decision{Reason: core.ReasonFailed, Err: errors.New("down"), Degraded: true}, -1, 0)
 	f.Decided(ctx, core.Decision{Reason: core.ReasonBadRequest}, 0, 0) // the limit has allowed it
-	f.Decided(ctx, core.Decision{Allowed: true, DryRun: true, Reason: core.ReasonOverLimit, RetryAfter: core.Never}, 0, 0)
+	f.Decided(ctx, core.Decision{Reason: core.ReasonOverLimit}, -1, 0) // a checker around the limiter has denied it
+	f.Decided(ctx, core.Decision{Allowed: true, DryRun: true, Reason: core.ReasonOverLimit, RetryAfter: core.Never}, 1, 0)
 	f.Decided(ctx, core.Decision{Allowed: true, Degraded: true, Cost: 1}, 0, 0)
 	span.End()
 	var got []string
@@ -203,7 +217,8 @@ func TestSpanEvents(t *testing.T) {
 		"floodgate.decision allowed=false,cost=2,limit=user-1h,limiter=api,reason=over limit,remaining=1,retry_after=1.5,rule=user",
 		"floodgate.decision allowed=false,cost=0,degraded=true,error=down,limiter=api,reason=failed",
 		"floodgate.decision allowed=false,cost=0,limiter=api,reason=bad request",
-		"floodgate.decision allowed=true,cost=0,dry_run=true,limit=user-1s,limiter=api,reason=over limit,remaining=0,rule=user",
+		"floodgate.decision allowed=false,cost=0,limiter=api,reason=over limit",
+		"floodgate.decision allowed=true,cost=0,dry_run=true,limit=slots-1m,limiter=api,reason=over limit,remaining=0,rule=slots",
 		"floodgate.decision allowed=true,cost=1,degraded=true,limit=user-1s,limiter=api,reason=within limits,remaining=0,rule=user",
 	}
 	if !slices.Equal(got, want) {
