@@ -175,6 +175,9 @@ func TestAFallbackThatIsEmptyOrFails(t *testing.T) {
 	s.expect(429, "POST", "/", form("id=1"))
 	s.expect(400, "POST", "/", form("id=1&id=2"))
 	newSite(t, fmt.Sprintf(text, "reject")).expect(400, "GET", "/")
+	if e := newSite(t, fmt.Sprintf(text, "own-bucket")).set.Explain(get("/"))[0]; !e.Applies || e.Key != "" {
+		t.Errorf("explained: %+v", e)
+	}
 }
 
 // No selector is one quota for all.
@@ -382,6 +385,7 @@ func TestRequestsWaitAsThePoliciesSay(t *testing.T) {
 		"one that allows and waits not":  {"policies: [{name: a, limits: " + two + ", wait: 9s}, {name: b, limits: 9/s}]", [3]time.Duration{0, 2 * time.Second, 4 * time.Second}},
 		"a second one that denies":       {"policies: [{name: a, limits: " + two + ", wait: 9s}, {name: b, limits: " + two + ", wait: 9s}]", [3]time.Duration{0, 2 * time.Second, 4 * time.Second}},
 		"no room of a key":               {"{local: {max-waiting-of-key: 1}, policies: [{name: a, limits: " + two + ", wait: 9s}]}", [3]time.Duration{0, 2 * time.Second, -1}},
+		"no room of a key, for a slot":   {"{local: {max-waiting-of-key: 1}, policies: [{name: a, in-flight: 1, wait: 9s}]}", [3]time.Duration{0, -1 - 9*time.Second, -1}},
 		"a denied address":               {"policies: [{name: a, limits: " + two + ", wait: 9s, deny: [10.0.0.0/8]}]", [3]time.Duration{-1, -1, -1}},
 	} {
 		if got := waitsFor(t, c.text, 3); [3]time.Duration(got) != c.want {

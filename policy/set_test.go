@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -111,8 +112,12 @@ func TestCosts(t *testing.T) {
 }
 
 func TestTiersByAFunction(t *testing.T) {
+	type key struct{}
+	plan := func(name string) option {
+		return func(r *http.Request) { *r = *r.WithContext(context.WithValue(r.Context(), key{}, name)) }
+	}
 	s := newSite(t, `policies: [{name: api, key: ip, tiers: {default: 1/m, staff: unlimited}}]`, policy.WithTier(func(r core.Request) (string, error) {
-		switch name, _ := r.Query("plan"); name {
+		switch name := r.Value(key{}).(string); name {
 		case "broken":
 			return "", errors.New("the database is gone")
 		case "bad":
@@ -121,12 +126,12 @@ func TestTiersByAFunction(t *testing.T) {
 			return name, nil
 		}
 	}))
-	s.expect(200, "GET", "/?plan=staff")
-	s.expect(200, "GET", "/?plan=staff")
-	s.expect(200, "GET", "/?plan=free")
-	s.expect(429, "GET", "/?plan=free")
-	s.expect(503, "GET", "/?plan=broken")
-	s.expect(400, "GET", "/?plan=bad")
+	s.expect(200, "GET", "/", plan("staff"))
+	s.expect(200, "GET", "/", plan("staff"))
+	s.expect(200, "GET", "/", plan("free"))
+	s.expect(429, "GET", "/", plan("free"))
+	s.expect(503, "GET", "/", plan("broken"))
+	s.expect(400, "GET", "/", plan("bad"))
 	newSite(t, `policies: [{name: a, tier: 'int(query["n"]) > 5 ? "paid" : "free"', tiers: {default: 1/m}}]`).expect(400, "GET", "/?n=x")
 }
 
