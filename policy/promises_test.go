@@ -237,6 +237,7 @@ policies:
     limits: 0/s
     match: {paths: [/status]}
     on-denied: {status: 503}
+  - {name: default, limits: 0/s, match: {paths: [/default]}}
 `)
 	w := s.expect(500, "POST", "/soap")
 	if w.Body.String() != "<fault/>" || w.Header().Get("Content-Type") != "text/xml" || w.Header().Get("X-Why") != "quota" {
@@ -249,6 +250,9 @@ policies:
 	w = s.expect(503, "GET", "/status")
 	if !strings.Contains(w.Body.String(), `"status":503`) || w.Header().Get("Content-Type") != "application/problem+json" {
 		t.Errorf("status: %q %v", w.Body, w.Header())
+	}
+	if w = s.expect(429, "GET", "/default"); !strings.Contains(w.Body.String(), `"status":429`) {
+		t.Errorf("default: %q", w.Body)
 	}
 }
 

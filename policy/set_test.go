@@ -71,7 +71,7 @@ func TestTheHookSeesEveryDenial(t *testing.T) {
 policies:
   - {name: a, limits: 5/m, deny: [10.0.0.1], on-denied: {status: 503, body: slow down}}
   - {name: b, limits: 5/m, key: 'header["X-Id"]', missing: reject, on-denied: {status: 503, body: slow down}}
-  - {name: c, limits: 0/m, match: {paths: [/c]}, on-denied: {status: 503, body: slow down}}
+  - {name: c, limits: 0/m, match: {paths: [/c]}, on-denied: {body: slow down}}
 `, policy.OnDisallowed(func(_ core.Request, _ core.Decision, d core.Denial) core.Denial {
 		given = append(given, d.Status)
 		if d.Status != 400 {
@@ -84,7 +84,7 @@ policies:
 		t.Errorf("%s", w.Body)
 	}
 	s.expect(418, "GET", "/c", from("10.0.0.2"), header("X-Id", "x"))
-	if !slices.Equal(given, []int{403, 400, 503}) {
+	if !slices.Equal(given, []int{403, 400, 429}) {
 		t.Errorf("the hook is given %v", given)
 	}
 }
