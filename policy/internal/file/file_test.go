@@ -86,15 +86,6 @@ func readText(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// A bracket without its partner is an error of the file and no failure of the parser.
-func TestBracketsWithoutAPartner(t *testing.T) {
-	for _, text := range []string{"]", "}", "a: ]", "a: 1\n]", "[a}", "{a]", "[}, a", "{a: [}, b]"} {
-		if got := readText(text); got == "" || strings.Contains(got, "the parser fails") {
-			t.Errorf("%q: %s", text, got)
-		}
-	}
-}
-
 // Each field takes the largest and the smallest value that its description names, and not the next one.
 // The schema says the same, except about what only Read can know.
 func TestBoundsOfFields(t *testing.T) {
