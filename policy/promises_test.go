@@ -17,8 +17,7 @@ import (
 )
 
 // Three in ten seconds: the third request fills the quota. Further requests are
-// denied and do not reach the handler. Hits that are left over are lost when the
-// window ends, and a window begins at the first request.
+// denied and do not reach the handler. A window begins at the first request.
 func TestAQuotaOfAWindow(t *testing.T) {
 	s := newSite(t, `policies: [{name: api, limits: {maximumRequests: 3, timePeriodInMilliseconds: 10000}}]`)
 	s.pass(3 * time.Second)
@@ -39,11 +38,6 @@ func TestAQuotaOfAWindow(t *testing.T) {
 	}
 	s.pass(time.Second)
 	s.expect(200, "GET", "/")
-	s.pass(10 * time.Second) // with 2 left
-	for range 3 {
-		s.expect(200, "GET", "/")
-	}
-	s.expect(429, "GET", "/")
 }
 
 // Three in 6000 ms by method, MuleSoft's example: the first request of each method begins its
@@ -108,16 +102,6 @@ func TestEachValueOfAKeyHasAQuotaAndAWindowOfItsOwn(t *testing.T) {
 	}
 }
 
-// Header names are matched in any letter case, values are not folded.
-func TestHeaderNamesHaveNoCaseAndTheirValuesDo(t *testing.T) {
-	for _, key := range []string{`header["x-plan"]`, `header["X-PLAN"]`, `#[attributes.headers["X-Plan"]]`, `#[attributes.headers['x-plan']]`} {
-		s := newSite(t, `policies: [{name: api, key: '`+strings.ReplaceAll(key, "'", "''")+`', limits: 1/m}]`)
-		s.expect(200, "GET", "/", header("x-plan", "Gold"))
-		s.expect(200, "GET", "/", header("X-Plan", "gold"))
-		s.expect(429, "GET", "/", header("X-PLAN", "gold"))
-	}
-}
-
 func TestARequestWithoutTheKey(t *testing.T) {
 	file := func(more string) string {
 		return `policies: [{name: api, key: 'header["x-id"]', limits: 1/m` + more + `}]`
@@ -178,27 +162,6 @@ func TestAFallbackThatIsEmptyOrFails(t *testing.T) {
 	if e := newSite(t, fmt.Sprintf(text, "own-bucket")).set.Explain(get("/"))[0]; !e.Applies || e.Key != "" {
 		t.Errorf("explained: %+v", e)
 	}
-}
-
-// No selector is one quota for all.
-func TestWithoutAKeyAllShareOneQuota(t *testing.T) {
-	s := newSite(t, `policies: [{name: api, limits: 2/m}]`)
-	s.expect(200, "GET", "/a", from("10.0.0.1"))
-	s.expect(200, "POST", "/b", from("10.0.0.2"))
-	s.expect(429, "PUT", "/c", from("10.0.0.3"))
-}
-
-// A rule's limits hold together, and a request that one of them denies is charged to none.
-func TestSeveralLimitsOfARule(t *testing.T) {
-	s := newSite(t, `policies: [{name: api, limits: [2/s fixed_window, {maximumRequests: 3, timePeriodInMilliseconds: 60000}]}]`)
-	s.expect(200, "GET", "/")
-	s.expect(200, "GET", "/")
-	for range 5 {
-		s.expect(429, "GET", "/")
-	}
-	s.pass(time.Second)
-	s.expect(200, "GET", "/") // the third of the minute: the denied ones were not counted
-	s.expect(429, "GET", "/")
 }
 
 func TestHeadersOfEachForm(t *testing.T) {

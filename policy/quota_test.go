@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"reflect"
@@ -142,6 +143,7 @@ policies:
   - {name: c, key: ip, tier: user, tiers: {default: 1/m, paid: [1/s, 3/m], staff: unlimited}, quotas: {ann: 5/m}}
 `, policy.WithUser(func(core.Request) string { return "" }))
 	got := map[string][]int64{}
+	s.set.Policies()[0].Rules[0].Limits[1].Quota = 99 // the caller's copy
 	for _, p := range s.set.Policies() {
 		for _, r := range p.Rules {
 			for _, key := range []string{"ann", "bob", "eve"} {
@@ -163,8 +165,11 @@ policies:
 
 func TestExplanationsOfQuotas(t *testing.T) {
 	s := newSite(t, `policies: [{name: a, key: 'query["k"]', missing: skip, limits: [2/m token_bucket burst=4, 9/h], quotas: {ann: 50/m, bob: unlimited, out: 0/m}}]`,
-		policy.WithQuota(func(r core.Request, _ string, l core.Limit) (int64, bool, error) {
-			return 7, r.Path() == "/seven" && l.Window == time.Hour, nil
+		policy.WithQuota(func(r core.Request, rule string, l core.Limit) (int64, bool, error) {
+			if r.Path() == "/bad" {
+				return 0, false, core.ErrBadRequest
+			}
+			return 7, r.Path() == "/seven" && rule == "a" && l.Window == time.Hour, nil
 		}))
 	for target, want := range map[string]string{
 		"/?k=ann":      "50 100 9",
@@ -177,6 +182,9 @@ func TestExplanationsOfQuotas(t *testing.T) {
 		if got := fmt.Sprint(e.Limits[0].Quota, e.Limits[0].Burst, e.Limits[1].Quota); got != want {
 			t.Errorf("%s: %s, want %s", target, got, want)
 		}
+	}
+	if e := s.set.Explain(get("/bad?k=eve"))[0]; !errors.Is(e.Err, core.ErrBadRequest) {
+		t.Errorf("a quota that is an error: %+v", e)
 	}
 }
 
@@ -200,7 +208,7 @@ policies:
     missing: skip
     limits: 1/m
     deny: [10.0.0.1]
-  - {name: kept-out, limits: 1/m, only: [192.0.2.0/24]}
+  - {name: kept-out, limits: 0/m token_bucket burst=4, only: [192.0.2.0/24]}
   - {name: kept-off, limits: 1/m, exempt: [10.0.0.0/8]}
   - {name: write, limits: 1/m, match: {methods: [PUT, POST]}, exempt: [10.0.0.0/8]}
   - {name: once, limits: 1/m, match: {when: 'path == "/y"'}}
@@ -243,10 +251,12 @@ func TestAnExplanationNamesTheFirstMistake(t *testing.T) {
 	s := newSite(t, `
 policies:
   - {name: a, cost: 'int(query["n"])', key: 'query["x"]', missing: reject, limits: 5/m}
+  - {name: b, tier: 'query["n"] == "1" ? "" : string(int(query["n"]))', tiers: {default: 5/m}}
 `)
 	for query, want := range map[string]string{"n=1": `"x" is missing`, "n=few": "int(few)"} {
-		if got := s.set.Explain(get("/?" + query))[0].Err; got == nil || !strings.Contains(got.Error(), want) {
-			t.Errorf("%s: %v, want %q", query, got, want)
+		all := s.set.Explain(get("/?" + query))
+		if got := all[0].Err; got == nil || !strings.Contains(got.Error(), want) || (all[1].Err != nil) != (query == "n=few") {
+			t.Errorf("%s: %v, want %q; of the tier: %v", query, got, want, all[1].Err)
 		}
 	}
 }

