@@ -149,7 +149,7 @@ func TestWarnings(t *testing.T) {
 		`policies: [{name: a, key: 'ip + cookie["x"]', limits: 1/h}]`:                                                                                                                {"policies[0].key: cookie gets another counter"},
 		`policies: [{name: a, key: "#[attributes.headers['x']]", missing: skip, limits: 1/h}]`:                                                                                       {"policies[0].key: header gets another counter"},
 		`policies: [{name: a, key: 'param["id"]', missing: reject, limits: 1/h}]`:                                                                                                    {"policies[0].key: path parameter gets another counter"},
-		`policies: [{name: a, key: 'query["x"]', missing: reject, limits: 1/h}, ` + ip + `]`:                                                                                         nil,
+		`policies: [{name: a, key: 'query["x"]', missing: reject, limits: 1/h, match: {methods: [GET], paths: [/x]}}, ` + ip + `]`:                                                   nil,
 		`policies: [{name: a, key: 'query["x"]', missing: reject, limits: 1/h}, {name: b, limits: 1/h, match: {paths: [/x]}}]`:                                                       {"policies[0].key: query parameter gets"},
 		`policies: [{name: a, key: 'query["x"]', missing: reject, limits: 1/h}, {name: b, limits: 1/h, match: {methods: [GET]}}]`:                                                    {"policies[0].key: query parameter gets"},
 		`policies: [{name: a, key: 'query["x"]', missing: reject, limits: 1/h}, {name: b, limits: 1/h, match: {when: 'ip != ""'}}]`:                                                  {"policies[0].key: query parameter gets"},

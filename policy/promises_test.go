@@ -126,8 +126,9 @@ func TestARequestWithoutTheKey(t *testing.T) {
 		for key, want := range map[string]string{
 			`header["x-id"]`: `the header \"x-id\" is missing`, `query["id"]`: `the query parameter \"id\" is missing`,
 			`header["x-id"] == "b" ? "b" : ""`: `the policy \"api\" finds no key in the request`, `user`: `the policy \"api\" finds no key in the request`,
+			`header["x-plan"]`: `the policy \"api\" finds no key in the request`,
 		} {
-			s := newSite(t, "policies: [{name: api, key: '"+key+"', missing: reject, limits: 1/m}]", policy.WithUser(func(core.Request) string { return "" }))
+			s := newSite(t, "trusted-headers: [X-Plan]\npolicies: [{name: api, key: '"+key+"', missing: reject, limits: 1/m}]", policy.WithUser(func(core.Request) string { return "" }))
 			if body := s.expect(400, "GET", "/").Body.String(); !strings.Contains(body, want) {
 				t.Errorf("%s: %s, want %s", key, body, want)
 			}

@@ -130,7 +130,7 @@ func TestBoundsOfFields(t *testing.T) {
 		"bytes of a condition": {"{policies: [{name: a, limits: 9/s, match: {when: %s}}]}", quoted(4096, "true"), quoted(4097, "true")},
 		"a tier's name":        {"{policies: [{name: a, tiers: {default: 9/s, %s: unlimited}}]}", "A-Z_a.9", "'a b'"},
 		"the default tier":     {"{policies: [{name: a, tiers: {%s: 1/s}}]}", "default", "other"},
-		"no quotas":            {"{policies: [{name: a, limits: 9/s, key: ip, quotas: {%s}}]}", "a: 1/s", ""},
+		"quotas":               {"{policies: [{name: a, limits: 9/s, key: ip, quotas: {%s}}]}", numbered(1001, "k%d: 1/s"), ""},
 	} {
 		if got := readText(fmt.Sprintf(c.file, c.most)); got != "" || rejected(fmt.Sprintf(c.file, c.most)) {
 			t.Errorf("%s: %.60s is refused by Read, or by the schema: %s", name, c.most, got)
