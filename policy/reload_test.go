@@ -120,7 +120,7 @@ func TestWatchingEnds(t *testing.T) {
 		t.Errorf("a file that is not there: %v", err)
 	}
 	write(t, path, "policies: [{name: a, limits: 5/x}]")
-	if _, err := policy.Watch(t.Context(), path); len(policy.Errors(err)) != 1 {
+	if _, err := policy.Watch(t.Context(), path); len(policy.Errors(err)) != 1 || policy.Errors(err)[0].File != path {
 		t.Errorf("a broken file: %v", err)
 	}
 	synctest.Test(t, func(t *testing.T) { // which sees goroutines that do not end

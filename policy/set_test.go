@@ -45,6 +45,9 @@ policies:
 	if n := counter.Read(); n != (hooktest.Numbers{Allowed: 4, Denied: 1, DryRun: 2}) { // of both limiters
 		t.Errorf("observed: %+v", n)
 	}
+	if d, err := s.set.DryRun().Peek(t.Context(), 1, core.Hit{Rule: "planned"}); err != nil || d.Remaining != 0 || s.set.DryRun().Name() != "policies-dry-run" {
+		t.Errorf("of the dry run: %v, %v", d, err)
+	}
 	planned, err := s.set.Only("planned")
 	must(t, err)
 	s.mount(planned)

@@ -138,6 +138,9 @@ func TestOnFailure(t *testing.T) {
 			if passed != want {
 				t.Errorf("%d pass, want %d (%v)", passed, want, codes)
 			}
+			if d := s.set.Check(get("/shared")); d.Degraded != (onFailure != "fail-closed") {
+				t.Errorf("degraded: %t", d.Degraded)
+			}
 			if onFailure == "fail-closed" && !codes[503] {
 				t.Errorf("codes %v, want 503", codes)
 			}
@@ -178,10 +181,7 @@ func TestTwoFilesOfOneName(t *testing.T) {
 		t.Errorf("the second file: %v", err)
 	}
 	second, err := policy.Parse("second.yaml", []byte("name: second\n"+file))
-	if err != nil {
-		t.Fatalf("with a name: %v", err)
-	}
-	must(t, second.Close(), first.Close(), core.Must(policy.Parse("third.yaml", []byte(file))).Close())
+	must(t, err, second.Close(), first.Close(), core.Must(policy.Parse("third.yaml", []byte(file))).Close())
 	const inRedis = "{store: {redis: {address: 'a:1'}}, policies: [{name: a, limits: 1/h}]}"
 	must(t, core.Must(policy.Parse("f", []byte(inRedis))).Close(), core.Must(policy.Parse("f", []byte(inRedis))).Close())
 }
