@@ -68,6 +68,7 @@ func TestFilesWithoutAMistake(t *testing.T) {
 		"policies: [{name: a, headers: draft-10, limits: 1/s}, {name: b, headers: draft-10, limits: 1/s}, {name: c, headers: x-seconds, limits: 1/s}]",
 		"policies: [{name: a, headers: draft-10, dry-run: true, limits: 1/s}, {name: b, headers: draft-07, limits: 1/s}]",
 		"policies: [{name: a, key: path, limits: 9/month, quotas: {ann: 20/month}}]",
+		"policies: [{name: a, tiers: {default: 1/s, x: 1/s}}, {name: a-x, tiers: {default: 1/s}}]",
 	} {
 		if got := readText(text); got != "" {
 			t.Errorf("%s:\n%s", text, got)
