@@ -109,7 +109,7 @@ func TestBoundsOfFields(t *testing.T) {
 		"servers":              {"{store: {memcached: {servers: [%s]}}, policies: [{name: a, limits: 1/s}]}", numbered(1000, "'a:1%d'"), numbered(1001, "'a:1%d'")},
 		"other addresses":      {"{store: {redis: {cluster: true, address: [%s]}}, policies: [{name: a, limits: 1/s}]}", "'a:1', 'a:2'", "'a:1', 'a:1'"},
 		"a host":               {"{store: {memcached: {servers: %s}}, policies: [{name: a, limits: 1/s}]}", "'[::1]:1'", "'u@a:1'"},
-		"a port":               {"{store: {redis: {address: %s}}, policies: [{name: a, limits: 1/s}]}", "'a:1'", "'a'"},
+		"other servers":        {"{store: {memcached: {servers: [%s]}}, policies: [{name: a, limits: 1/s}]}", "'a:1', 'a:2'", "'a:1', 'a:1'"},
 		"policies":             {"{policies: [%s]}", numbered(1000, "{name: a%d, limits: 1/s}"), numbered(1001, "{name: a%d, limits: 1/s}")},
 		"trusted headers":      {"{trusted-headers: [%s], policies: [{name: a, limits: 1/s}]}", numbered(100, "h%d"), numbered(101, "h%d")},
 		"methods":              {"{policies: [{name: a, limits: 1/s, match: {methods: [%s]}}]}", strings.Repeat("A,", 50), strings.Repeat("A,", 51)},
