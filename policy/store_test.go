@@ -127,7 +127,7 @@ func TestOnFailure(t *testing.T) {
 	for onFailure, want := range map[string]int{"local": 4, "local, instances: 2": 2, "fail-open": 10, "fail-closed": 0} {
 		t.Run(onFailure, func(t *testing.T) {
 			var log bytes.Buffer
-			s := instance(t, "store: {redis: {address: \"127.0.0.1:1\", timeout: 50ms}, on-failure: "+onFailure+"}"+strings.Replace(sharedAndLocal, "3/h", "4/h", 1), policy.Log(slog.New(slog.NewTextHandler(&log, nil))))
+			s := instance(t, "store: {redis: {address: \"127.0.0.1:1\", timeout: 350ms}, on-failure: "+onFailure+"}"+strings.Replace(sharedAndLocal, "3/h", "4/h", 1), policy.Log(slog.New(slog.NewTextHandler(&log, nil))))
 			passed, codes := 0, map[int]bool{}
 			for range 10 {
 				code := s.send("GET", "/shared").Code
