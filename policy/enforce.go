@@ -40,7 +40,7 @@ func enforce(spec *file.Spec, o *options) *enforcedFile {
 	f := &enforcedFile{Spec: spec, options: o, byRule: map[string]*enforcedPolicy{}}
 	for _, policy := range spec.Policies {
 		p := &enforcedPolicy{Policy: policy, sources: spec.Sources, options: o}
-		if !o.impatient && !policy.DryRun {
+		if !o.impatient {
 			p.wait = policy.Wait
 		}
 		f.policies = append(f.policies, p)
@@ -239,7 +239,7 @@ func (p *enforcedPolicy) coreRules() []core.Rule {
 	var rules []core.Rule
 	if p.HasDenyList() {
 		rules = append(rules, core.Rule{
-			Name: p.DenyRule(), Limits: []core.Limit{{Window: time.Second, Algorithm: core.FixedWindow, Aligned: true}},
+			Name: p.DenyRule(), Limits: []core.Limit{{Window: time.Second}},
 			Key: func(dst []byte, r core.Request) ([]byte, error) {
 				if !p.denies(r) {
 					return dst, errOthers

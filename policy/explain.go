@@ -39,7 +39,7 @@ func (s *Set) Explain(r core.Request) []Explanation {
 	q := &request{Request: r}
 	var all []Explanation
 	for _, p := range s.current.Load().policies {
-		e := Explanation{Policy: p.Name, Cost: 1}
+		e := Explanation{Policy: p.Name}
 		verdict := p.verdict(q)
 		e.Applies, e.Why = verdict == matches, verdict.why(&p.Match)
 		if e.Applies {

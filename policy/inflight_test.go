@@ -135,7 +135,7 @@ func TestInFlightInAStore(t *testing.T) {
 	end()
 	sets[1].begin("/", true)()
 
-	const file = "name: moves\nstore: {redis: {address: '%s'}}\npolicies: [{name: a, in-flight: 1, counting: %s}]"
+	const file = "name: moves\nstore: {redis: {address: '%s', timeout: 5s}}\npolicies: [{name: a, in-flight: 1, counting: %s}]"
 	for i, counting := range []string{"shared", "local"} {
 		sets[i] = serving(t, fmt.Sprintf(file, server.Addr, counting), policy.AnotherInstance())
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/floodgatetest"
 	"github.com/floodgate-go/floodgate/internal/redistest"
 	"github.com/floodgate-go/floodgate/policy"
 )
@@ -45,6 +46,9 @@ func TestPreflightsAreNotLimitedUnlessTheirMethodIsNamed(t *testing.T) {
 	s = newSite(t, `policies: [{name: all, limits: 0/s, match: {methods: [OPTIONS]}}]`)
 	s.expect(200, "HEAD", "/")
 	s.expect(429, "OPTIONS", "/", header("Access-Control-Request-Method", "PUT"))
+	r := serving(t, "policies: [{name: all, in-flight: 1, match: {methods: [OPTIONS]}}]")
+	r.set.Check(floodgatetest.NewRequest("OPTIONS", "/", floodgatetest.Header("Access-Control-Request-Method", "PUT")))
+	r.held(1)
 }
 
 func TestListsOfAddresses(t *testing.T) {

@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"reflect"
@@ -122,7 +123,7 @@ func TestQuotasOfTheProgram(t *testing.T) {
 
 // Somebody may ask the limiter, and not the Set.
 func TestTheLimiterKnowsTheQuotasOfKeys(t *testing.T) {
-	s := newSite(t, `policies: [{name: a, key: 'header["x-key"]', limits: 2/m fixed_window, quotas: {ann: 4/m, bob: unlimited}}]`)
+	s := newSite(t, `policies: [{name: a, key: 'header["x-key"]', match: {paths: [/]}, limits: 2/m fixed_window, quotas: {ann: 4/m, bob: unlimited}}]`)
 	s.mount(limiterOnly{s.set.Limiter()})
 	for key, want := range map[string]int{"ann": 4, "bob": 9, "eve": 2} {
 		if got := s.passes(9, key); got != want {
@@ -142,6 +143,7 @@ policies:
   - {name: c, key: ip, tier: user, tiers: {default: 1/m, paid: [1/s, 3/m], staff: unlimited}, quotas: {ann: 5/m}}
 `, policy.WithUser(func(core.Request) string { return "" }))
 	got := map[string][]int64{}
+	s.set.Policies()[0].Rules[0].Limits[1].Quota = 99 // the caller's copy
 	for _, p := range s.set.Policies() {
 		for _, r := range p.Rules {
 			for _, key := range []string{"ann", "bob", "eve"} {
@@ -163,8 +165,11 @@ policies:
 
 func TestExplanationsOfQuotas(t *testing.T) {
 	s := newSite(t, `policies: [{name: a, key: 'query["k"]', missing: skip, limits: [2/m token_bucket burst=4, 9/h], quotas: {ann: 50/m, bob: unlimited, out: 0/m}}]`,
-		policy.WithQuota(func(r core.Request, _ string, l core.Limit) (int64, bool, error) {
-			return 7, r.Path() == "/seven" && l.Window == time.Hour, nil
+		policy.WithQuota(func(r core.Request, rule string, l core.Limit) (int64, bool, error) {
+			if r.Path() == "/bad" {
+				return 0, false, core.ErrBadRequest
+			}
+			return 7, r.Path() == "/seven" && rule == "a" && l.Window == time.Hour, nil
 		}))
 	for target, want := range map[string]string{
 		"/?k=ann":      "50 100 9",
@@ -178,9 +183,13 @@ func TestExplanationsOfQuotas(t *testing.T) {
 			t.Errorf("%s: %s, want %s", target, got, want)
 		}
 	}
+	if e := s.set.Explain(get("/bad?k=eve"))[0]; !errors.Is(e.Err, core.ErrBadRequest) {
+		t.Errorf("a quota that is an error: %+v", e)
+	}
 }
 
 func TestExplanations(t *testing.T) {
+	const preflight = "a CORS preflight is not limited"
 	counter := new(hooktest.Counter)
 	s := newSite(t, `
 policies:
@@ -199,31 +208,35 @@ policies:
     missing: skip
     limits: 1/m
     deny: [10.0.0.1]
-  - {name: kept-out, limits: 1/m, only: [192.0.2.0/24]}
+  - {name: kept-out, limits: 0/m token_bucket burst=4, only: [192.0.2.0/24]}
   - {name: kept-off, limits: 1/m, exempt: [10.0.0.0/8]}
-  - {name: write, limits: 1/m, match: {methods: [PUT, POST]}}
+  - {name: write, limits: 1/m, match: {methods: [PUT, POST]}, exempt: [10.0.0.0/8]}
   - {name: once, limits: 1/m, match: {when: 'path == "/y"'}}
+  - {name: slots, in-flight: 3, tier: 'query["plan"]', tiers: {default: 1/m, staff: unlimited}, key: 'query["id"]', missing: skip, match: {paths: [/]}}
 `, policy.WithObserver(counter))
-	denied := func(e policy.Explanation) string {
+	told := func(e policy.Explanation) string {
 		switch {
+		case !e.Applies:
+			return e.Why
 		case e.Denied:
-			return "403"
+			return fmt.Sprint("403, cost ", e.Cost)
 		case e.Err != nil:
 			return "400 " + e.Err.Error()
+		case e.InFlight != nil:
+			return fmt.Sprintf("%d in flight, %s, tier %q, key %q, %d limits", *e.InFlight, e.Why, e.Tier, e.Key, len(e.Limits))
 		}
 		return fmt.Sprintf("cost %d, tier %q, key %q, %d limits", e.Cost, e.Tier, e.Key, len(e.Limits))
 	}
 	for target, want := range map[string][]string{
-		"10.0.0.1 /?plan=staff": {"the tier is unlimited", `400 floodgate: bad request: the query parameter "id" is missing`, "403", "403", "the address is in the list exempt", "the method is none of PUT, POST", `its condition when is false: path == "/y"`},
-		"192.0.2.1 /?id=abc":    {`cost 1, tier "default", key "192.0.2.1", 1 limits`, `cost 5, tier "", key "abc", 1 limits`, `cost 1, tier "", key "abc", 1 limits`, `cost 1, tier "", key "", 1 limits`, `cost 1, tier "", key "", 1 limits`, "the method is none of PUT, POST", `its condition when is false: path == "/y"`},
+		"GET 10.0.0.1 /?plan=staff":          {"the tier is unlimited", `400 floodgate: bad request: the query parameter "id" is missing`, "403, cost 1", "403, cost 1", "the address is in the list exempt", "the method is none of PUT, POST", `its condition when is false: path == "/y"`, `the request has no query["id"]`},
+		"GET 192.0.2.1 /?id=abc":             {`cost 1, tier "default", key "192.0.2.1", 1 limits`, `cost 5, tier "", key "abc", 1 limits`, `cost 1, tier "", key "abc", 1 limits`, `cost 1, tier "", key "", 1 limits`, `cost 1, tier "", key "", 1 limits`, "the method is none of PUT, POST", `its condition when is false: path == "/y"`, `3 in flight, the request meets all conditions of match, tier "default", key "abc", 1 limits`},
+		"OPTIONS 10.0.0.1 /?plan=staff&id=a": {preflight, preflight, "403, cost 1", "403, cost 1", preflight, "the method is none of PUT, POST", `its condition when is false: path == "/y"`, preflight},
+		"PUT 192.0.2.1 /?plan=staff&id=a":    {"the tier is unlimited", `cost 3, tier "", key "a", 1 limits`, `cost 1, tier "", key "a", 1 limits`, `cost 1, tier "", key "", 1 limits`, `cost 1, tier "", key "", 1 limits`, `cost 1, tier "", key "", 1 limits`, `its condition when is false: path == "/y"`, `3 in flight, the request meets all conditions of match, tier "staff", key "a", 0 limits`},
 	} {
-		address, path, _ := strings.Cut(target, " ")
-		for i, e := range s.set.Explain(get(path, floodgatetest.From(address+":5"))) {
-			got := e.Why
-			if e.Applies {
-				got = denied(e)
-			}
-			if got != want[i] {
+		sent := strings.Fields(target)
+		all := s.set.Explain(floodgatetest.NewRequest(sent[0], sent[2], floodgatetest.From(sent[1]+":5"), floodgatetest.Header("Access-Control-Request-Method", "PUT")))
+		for i, e := range all {
+			if got := told(e); got != want[i] {
 				t.Errorf("%s, %s: %s, want %s", target, e.Policy, got, want[i])
 			}
 		}
@@ -238,10 +251,12 @@ func TestAnExplanationNamesTheFirstMistake(t *testing.T) {
 	s := newSite(t, `
 policies:
   - {name: a, cost: 'int(query["n"])', key: 'query["x"]', missing: reject, limits: 5/m}
+  - {name: b, tier: 'query["n"] == "1" ? "" : string(int(query["n"]))', tiers: {default: 5/m}}
 `)
 	for query, want := range map[string]string{"n=1": `"x" is missing`, "n=few": "int(few)"} {
-		if got := s.set.Explain(get("/?" + query))[0].Err; got == nil || !strings.Contains(got.Error(), want) {
-			t.Errorf("%s: %v, want %q", query, got, want)
+		all := s.set.Explain(get("/?" + query))
+		if got := all[0].Err; got == nil || !strings.Contains(got.Error(), want) || (all[1].Err != nil) != (query == "n=few") {
+			t.Errorf("%s: %v, want %q; of the tier: %v", query, got, want, all[1].Err)
 		}
 	}
 }

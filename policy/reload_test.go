@@ -120,7 +120,7 @@ func TestWatchingEnds(t *testing.T) {
 		t.Errorf("a file that is not there: %v", err)
 	}
 	write(t, path, "policies: [{name: a, limits: 5/x}]")
-	if _, err := policy.Watch(t.Context(), path); len(policy.Errors(err)) != 1 {
+	if _, err := policy.Watch(t.Context(), path); len(policy.Errors(err)) != 1 || policy.Errors(err)[0].File != path {
 		t.Errorf("a broken file: %v", err)
 	}
 	synctest.Test(t, func(t *testing.T) { // which sees goroutines that do not end
@@ -212,6 +212,11 @@ func TestCountsStayWhileAFileChanges(t *testing.T) {
 	s.expect(429, "PUT", "/", from("10.0.0.9")) // unchanged
 	s.replace("policies: [{name: a, key: ip, match: {methods: [GET]}, limits: 1/m}]")
 	s.expect(429, "GET", "/") // lowered
+	d := s.set.Check(get("/"))
+	s.replace("policies: [{name: c, limits: 9/m}]")
+	if got := s.set.Deny(get("/"), d).Status; got != 429 {
+		t.Errorf("a decision of a policy that has gone since: %d", got)
+	}
 	s.expect(200, "PUT", "/", from("10.0.0.9"))
 	s.replace("policies: [{name: a, key: ip, match: {methods: [GET]}, limits: 1/m}, {name: b, limits: 1/m, match: {methods: [PUT]}}]")
 	s.expect(200, "PUT", "/", from("10.0.0.8")) // back: what was removed begins anew
@@ -219,12 +224,16 @@ func TestCountsStayWhileAFileChanges(t *testing.T) {
 }
 
 func TestAClosedSetFails(t *testing.T) {
-	set := core.Must(policy.Parse("f", []byte("{store: {redis: {address: '127.0.0.1:1'}}, policies: [{name: a, limits: 1/m, counting: local, match: {methods: [GET]}}, {name: b, in-flight: 1, counting: local, match: {methods: [PUT]}}]}")))
+	var log bytes.Buffer
+	set := core.Must(policy.Parse("f", []byte("{store: {redis: {address: '127.0.0.1:1'}}, policies: [{name: a, limits: 1/m, counting: local, match: {methods: [GET]}}, {name: b, in-flight: 1, counting: local, match: {methods: [PUT]}}]}"), policy.Log(slog.New(slog.NewTextHandler(&log, nil)))))
 	must(t, set.Close(), set.Close())
 	s := &site{t: t, set: set}
 	s.mount(set)
 	s.expect(503, "GET", "/")
 	s.expect(503, "PUT", "/")
+	if !strings.Contains(log.String(), "limiter=policies operation=check rule=a ") || !strings.Contains(log.String(), "limiter=policies.b ") {
+		t.Errorf("logged: %s", &log)
+	}
 	if err := set.Replace([]byte("policies: [{name: a, limits: 1/m}]")); !errors.Is(err, core.ErrClosed) {
 		t.Errorf("Replace: %v", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -44,6 +45,9 @@ policies:
 	if n := counter.Read(); n != (hooktest.Numbers{Allowed: 4, Denied: 1, DryRun: 2}) { // of both limiters
 		t.Errorf("observed: %+v", n)
 	}
+	if d, err := s.set.DryRun().Peek(t.Context(), 1, core.Hit{Rule: "planned"}); err != nil || d.Remaining != 0 || s.set.DryRun().Name() != "policies-dry-run" {
+		t.Errorf("of the dry run: %v, %v", d, err)
+	}
 	planned, err := s.set.Only("planned")
 	must(t, err)
 	s.mount(planned)
@@ -70,7 +74,7 @@ func TestTheHookSeesEveryDenial(t *testing.T) {
 policies:
   - {name: a, limits: 5/m, deny: [10.0.0.1], on-denied: {status: 503, body: slow down}}
   - {name: b, limits: 5/m, key: 'header["X-Id"]', missing: reject, on-denied: {status: 503, body: slow down}}
-  - {name: c, limits: 0/m, match: {paths: [/c]}, on-denied: {status: 503, body: slow down}}
+  - {name: c, limits: 0/m, match: {paths: [/c]}, on-denied: {body: slow down}}
 `, policy.OnDisallowed(func(_ core.Request, _ core.Decision, d core.Denial) core.Denial {
 		given = append(given, d.Status)
 		if d.Status != 400 {
@@ -83,7 +87,7 @@ policies:
 		t.Errorf("%s", w.Body)
 	}
 	s.expect(418, "GET", "/c", from("10.0.0.2"), header("X-Id", "x"))
-	if !slices.Equal(given, []int{403, 400, 503}) {
+	if !slices.Equal(given, []int{403, 400, 429}) {
 		t.Errorf("the hook is given %v", given)
 	}
 }
@@ -111,8 +115,12 @@ func TestCosts(t *testing.T) {
 }
 
 func TestTiersByAFunction(t *testing.T) {
+	type key struct{}
+	plan := func(name string) option {
+		return func(r *http.Request) { *r = *r.WithContext(context.WithValue(r.Context(), key{}, name)) }
+	}
 	s := newSite(t, `policies: [{name: api, key: ip, tiers: {default: 1/m, staff: unlimited}}]`, policy.WithTier(func(r core.Request) (string, error) {
-		switch name, _ := r.Query("plan"); name {
+		switch name := r.Value(key{}).(string); name {
 		case "broken":
 			return "", errors.New("the database is gone")
 		case "bad":
@@ -121,12 +129,12 @@ func TestTiersByAFunction(t *testing.T) {
 			return name, nil
 		}
 	}))
-	s.expect(200, "GET", "/?plan=staff")
-	s.expect(200, "GET", "/?plan=staff")
-	s.expect(200, "GET", "/?plan=free")
-	s.expect(429, "GET", "/?plan=free")
-	s.expect(503, "GET", "/?plan=broken")
-	s.expect(400, "GET", "/?plan=bad")
+	s.expect(200, "GET", "/", plan("staff"))
+	s.expect(200, "GET", "/", plan("staff"))
+	s.expect(200, "GET", "/", plan("free"))
+	s.expect(429, "GET", "/", plan("free"))
+	s.expect(503, "GET", "/", plan("broken"))
+	s.expect(400, "GET", "/", plan("bad"))
 	newSite(t, `policies: [{name: a, tier: 'int(query["n"]) > 5 ? "paid" : "free"', tiers: {default: 1/m}}]`).expect(400, "GET", "/?n=x")
 }
 

@@ -24,13 +24,11 @@ import (
 )
 
 // instance is one of several processes under the same file.
-func instance(t *testing.T, text string) *site {
+func instance(t *testing.T, text string, opts ...policy.Option) *site {
 	t.Helper()
-	set, err := policy.Parse("f.yaml", []byte(text), policy.AnotherInstance())
+	set, err := policy.Parse("f.yaml", []byte(text), append(opts, policy.AnotherInstance())...)
 	must(t, err)
-	t.Cleanup(func() {
-		must(t, set.Close())
-	})
+	t.Cleanup(func() { must(t, set.Close()) })
 	s := &site{t: t, set: set}
 	s.mount(set)
 	return s
@@ -81,8 +79,10 @@ func TestPoliciesInRedis(t *testing.T) {
 func TestPoliciesInARedisCluster(t *testing.T) {
 	cluster := redistest.StartCluster(t, 3)
 	addresses := `"` + strings.Join(cluster.Addrs(), `", "`) + `"`
-	if got := twoInstances(t, "store: {redis: {address: ["+addresses+"], cluster: true, timeout: 5s}, on-failure: fail-closed}"+sharedAndLocal, "/shared"); got != 3 {
-		t.Errorf("%d pass, want 3", got)
+	for _, path := range []string{"/a", "/b", "/c", "/d"} { // keys of several servers
+		if got := twoInstances(t, "{store: {redis: {address: ["+addresses+"], cluster: true, timeout: 5s}, on-failure: fail-closed}, policies: [{name: a, key: path, limits: 3/h aligned}]}", path); got != 3 {
+			t.Errorf("%s: %d pass, want 3", path, got)
+		}
 	}
 }
 
@@ -101,6 +101,9 @@ func TestPoliciesInASyncedStore(t *testing.T) {
 		a.expect(200, "GET", "/shared")
 	}
 	processtest.WaitFor(t, "b to hear of it", func() bool { return b.send("GET", "/shared").Code == 429 })
+	if got := twoInstances(t, "name: other\n"+strings.Replace(text, "10ms", "1h", 1), "/shared"); got != 6 {
+		t.Errorf("within an interval: %d pass, want 6", got)
+	}
 }
 
 // A process starts while the server of a synced store is down, and counts for itself.
@@ -114,7 +117,7 @@ func TestTheServerIsDownAtTheStart(t *testing.T) {
 		s.expect(200, "GET", "/shared")
 	}
 	s.expect(429, "GET", "/shared")
-	if err := set.Close(); err == nil || !strings.Contains(err.Error(), "3 hits could not be pushed") || !strings.Contains(log.String(), "the shared counters do not answer") {
+	if err := set.Close(); err == nil || !strings.Contains(err.Error(), "3 hits could not be pushed") || !strings.Contains(log.String(), "the shared counters do not answer; this process counts for itself\" namespace=policy ") {
 		t.Errorf("Close: %v; logged: %s", err, &log)
 	}
 }
@@ -123,7 +126,8 @@ func TestTheServerIsDownAtTheStart(t *testing.T) {
 func TestOnFailure(t *testing.T) {
 	for onFailure, want := range map[string]int{"local": 4, "local, instances: 2": 2, "fail-open": 10, "fail-closed": 0} {
 		t.Run(onFailure, func(t *testing.T) {
-			s := instance(t, "store: {redis: {address: \"127.0.0.1:1\", timeout: 50ms}, on-failure: "+onFailure+"}"+strings.Replace(sharedAndLocal, "3/h", "4/h", 1))
+			var log bytes.Buffer
+			s := instance(t, "store: {redis: {address: \"127.0.0.1:1\", timeout: 350ms}, on-failure: "+onFailure+"}"+strings.Replace(sharedAndLocal, "3/h", "4/h", 1), policy.Log(slog.New(slog.NewTextHandler(&log, nil))))
 			passed, codes := 0, map[int]bool{}
 			for range 10 {
 				code := s.send("GET", "/shared").Code
@@ -134,8 +138,14 @@ func TestOnFailure(t *testing.T) {
 			if passed != want {
 				t.Errorf("%d pass, want %d (%v)", passed, want, codes)
 			}
+			if d := s.set.Check(get("/shared")); d.Degraded != (onFailure != "fail-closed") {
+				t.Errorf("degraded: %t", d.Degraded)
+			}
 			if onFailure == "fail-closed" && !codes[503] {
 				t.Errorf("codes %v, want 503", codes)
+			}
+			if !strings.Contains(log.String(), "the shared counters do not answer\" limiter=policies on_failure=") || !strings.Contains(log.String(), "connection refused") || !s.set.Guarantees().Shared {
+				t.Errorf("guarantees: %+v; logged: %s", s.set.Guarantees(), &log)
 			}
 		})
 	}
@@ -149,10 +159,16 @@ func TestTheTimeoutOfAStore(t *testing.T) {
 		s := instance(t, fmt.Sprintf("store: {"+store+", on-failure: fail-closed}", silent.Addr())+sharedAndLocal)
 		begun := time.Now()
 		s.expect(503, "GET", "/shared")
-		if took := time.Since(begun); took < 300*time.Millisecond {
+		if took := time.Since(begun); took < 300*time.Millisecond || took > 2500*time.Millisecond {
 			t.Errorf("%s: the answer came after %v", store, took)
 		}
 	}
+	begun := time.Now() // a synced store asks for the counters before the first decision
+	set, err := policy.Parse("f", fmt.Appendf(nil, "store: {synced: {redis: {address: '%s', timeout: 1200ms}}}"+sharedAndLocal, silent.Addr()))
+	if took := time.Since(begun); took < 1200*time.Millisecond {
+		t.Errorf("a synced store gives up after %v", took)
+	}
+	must(t, err, set.Close())
 }
 
 // Two files that count in one store under one name are refused with what to write.
@@ -165,10 +181,9 @@ func TestTwoFilesOfOneName(t *testing.T) {
 		t.Errorf("the second file: %v", err)
 	}
 	second, err := policy.Parse("second.yaml", []byte("name: second\n"+file))
-	if err != nil {
-		t.Fatalf("with a name: %v", err)
-	}
-	must(t, second.Close())
+	must(t, err, second.Close(), first.Close(), core.Must(policy.Parse("third.yaml", []byte(file))).Close())
+	const inRedis = "{store: {redis: {address: 'a:1'}}, policies: [{name: a, limits: 1/h}]}"
+	must(t, core.Must(policy.Parse("f", []byte(inRedis))).Close(), core.Must(policy.Parse("f", []byte(inRedis))).Close())
 }
 
 // With tls: true, a server whose certificate cannot be verified gets no password: the connection ends in the handshake.
@@ -221,7 +236,7 @@ func TestMaxKeys(t *testing.T) {
 // What a file may say is the same with the file's own store and with another in its place, as
 // floodgate check has it: no file passes the check and fails in the service.
 func TestACheckedFileIsTakenByTheService(t *testing.T) {
-	const memcached, redis, synced = `memcached: {servers: ["127.0.0.1:1"]}`, `redis: {address: "127.0.0.1:1"}`, `synced: {redis: {address: "127.0.0.1:1"}}`
+	const memcached, synced = `memcached: {servers: ["127.0.0.1:1"]}`, `synced: {redis: {address: "127.0.0.1:1"}}`
 	for _, c := range []struct {
 		store, limits string
 		taken         bool
@@ -230,8 +245,6 @@ func TestACheckedFileIsTakenByTheService(t *testing.T) {
 		{memcached, "1/2591940s fixed_window", false},
 		{memcached, "1/14d", true},
 		{memcached, "1/15d", false},
-		{redis, "1/366d", true},
-		{redis, "1/367d", false},
 		{synced, "1/30d fixed_window aligned", true},
 		{synced, "1/30d fixed_window", false},
 		{synced, "1/m aligned", true},

@@ -176,9 +176,8 @@ func describe(text string, err error) *Error {
 // evaluators are scopes that are not in use.
 var evaluators = sync.Pool{New: func() any { return newScope() }}
 
-// value returns the expression's value for a request: a string, bool, int, int64 or float64, or
-// nil. The error is core.ErrBadRequest, wrapped, if the expression cannot be evaluated for the
-// request.
+// value returns the expression's value for a request: a string, bool, int or float64, or nil. The
+// error is core.ErrBadRequest, wrapped, if the expression cannot be evaluated for the request.
 func (e *Expression) value(r core.Request) (any, error) { return e.run(r, false) }
 
 // run evaluates the expression. certain is true if the value decides whether a policy applies to

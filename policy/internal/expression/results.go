@@ -77,8 +77,6 @@ func appendText(dst []byte, v any) ([]byte, error) {
 		return strconv.AppendBool(dst, v), nil
 	case int:
 		return strconv.AppendInt(dst, int64(v), 10), nil
-	case int64:
-		return strconv.AppendInt(dst, v, 10), nil
 	case float64:
 		return strconv.AppendFloat(dst, v, 'f', -1, 64), nil
 	}

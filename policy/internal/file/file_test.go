@@ -67,8 +67,8 @@ func TestFilesWithoutAMistake(t *testing.T) {
 		"{store: {redis: {address: 'a:1'}}, policies: [{name: a, limits: 1/month UTC}]}",
 		"policies: [{name: a, headers: draft-10, limits: 1/s}, {name: b, headers: draft-10, limits: 1/s}, {name: c, headers: x-seconds, limits: 1/s}]",
 		"policies: [{name: a, headers: draft-10, dry-run: true, limits: 1/s}, {name: b, headers: draft-07, limits: 1/s}]",
-		"policies: [{name: a, in-flight: 5}]",
 		"policies: [{name: a, key: path, limits: 9/month, quotas: {ann: 20/month}}]",
+		"policies: [{name: a, tiers: {default: 1/s, x: 1/s}}, {name: a-x, tiers: {default: 1/s}}]",
 	} {
 		if got := readText(text); got != "" {
 			t.Errorf("%s:\n%s", text, got)
@@ -86,17 +86,8 @@ func readText(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// A bracket without its partner is an error of the file and no failure of the parser.
-func TestBracketsWithoutAPartner(t *testing.T) {
-	for _, text := range []string{"]", "}", "a: ]", "a: 1\n]", "[a}", "{a]", "[}, a", "{a: [}, b]"} {
-		if got := readText(text); got == "" || strings.Contains(got, "the parser fails") {
-			t.Errorf("%q: %s", text, got)
-		}
-	}
-}
-
-// Each field takes the largest and the smallest value that its description names,
-// and not the next one.
+// Each field takes the largest and the smallest value that its description names, and not the next one.
+// The schema says the same, except about what only Read can know.
 func TestBoundsOfFields(t *testing.T) {
 	numbered := func(n int, part string) string {
 		var all []string
@@ -105,23 +96,46 @@ func TestBoundsOfFields(t *testing.T) {
 		}
 		return strings.Join(all, ", ")
 	}
+	quoted := func(n int, text string) string { return "'" + text + strings.Repeat(" ", n-len(text)) + "'" }
+	rejected := schemaRejects(t)
 	for name, c := range map[string]struct{ file, most, more string }{
-		"timeout":         {"{store: {redis: {address: 'a:1', timeout: %s}}, policies: [{name: a, limits: 1/s}]}", "1m", "60001ms"},
-		"interval":        {"{store: {synced: {redis: {address: 'a:1'}, interval: %s}}, policies: [{name: a, limits: 1/s aligned}]}", "1h", "3600001ms"},
-		"least max-keys":  {"{local: {max-keys: %s}, policies: [{name: a, limits: 1/s}]}", "1", "0"},
-		"max-keys":        {"{local: {max-keys: %s}, policies: [{name: a, limits: 1/s}]}", "2147483647", "2147483648"},
-		"name":            {"{policies: [{name: %s, limits: 1/s}]}", strings.Repeat("a", 64), strings.Repeat("a", 65)},
-		"addresses":       {"{store: {redis: {cluster: true, address: [%s]}}, policies: [{name: a, limits: 1/s}]}", numbered(1000, "'a:1%d'"), numbered(1001, "'a:1%d'")},
-		"bytes of a cost": {"{policies: [{name: a, limits: 9/s, cost: \"1%s\"}]}", strings.Repeat(" ", 4095), strings.Repeat(" ", 4096)},
+		"read: timeout":        {"{store: {redis: {address: 'a:1', timeout: %s}}, policies: [{name: a, limits: 1/s}]}", "1m", "60001ms"},
+		"read: of memcached":   {"{store: {memcached: {servers: 'a:1', timeout: %s}}, policies: [{name: a, limits: 1/s}]}", "1m", "60001ms"},
+		"read: interval":       {"{store: {synced: {redis: {address: 'a:1'}, interval: %s}}, policies: [{name: a, limits: 1/s aligned}]}", "1h", "3600001ms"},
+		"least interval":       {"{store: {synced: {redis: {address: 'a:1'}, interval: %s}}, policies: [{name: a, limits: 1/s aligned}]}", "1ms", "0ms"},
+		"a wait":               {"{policies: [{name: a, limits: 1/s, wait: %s}]}", "10h", "1.5h"},
+		"name":                 {"{policies: [{name: %s, limits: 1/s}]}", strings.Repeat("a", 64), strings.Repeat("a", 65)},
+		"addresses":            {"{store: {redis: {cluster: true, address: [%s]}}, policies: [{name: a, limits: 1/s}]}", numbered(1000, "'a:1%d'"), numbered(1001, "'a:1%d'")},
+		"servers":              {"{store: {memcached: {servers: [%s]}}, policies: [{name: a, limits: 1/s}]}", numbered(1000, "'a:1%d'"), numbered(1001, "'a:1%d'")},
+		"other addresses":      {"{store: {redis: {cluster: true, address: [%s]}}, policies: [{name: a, limits: 1/s}]}", "'a:1', 'a:2'", "'a:1', 'a:1'"},
+		"a host":               {"{store: {memcached: {servers: %s}}, policies: [{name: a, limits: 1/s}]}", "'[::1]:1'", "'u@a:1'"},
+		"other servers":        {"{store: {memcached: {servers: [%s]}}, policies: [{name: a, limits: 1/s}]}", "'a:1', 'a:2'", "'a:1', 'a:1'"},
+		"policies":             {"{policies: [%s]}", numbered(1000, "{name: a%d, limits: 1/s}"), numbered(1001, "{name: a%d, limits: 1/s}")},
+		"trusted headers":      {"{trusted-headers: [%s], policies: [{name: a, limits: 1/s}]}", numbered(100, "h%d"), numbered(101, "h%d")},
+		"methods":              {"{policies: [{name: a, limits: 1/s, match: {methods: [%s]}}]}", strings.Repeat("A,", 50), strings.Repeat("A,", 51)},
+		"a method":             {"{policies: [{name: a, limits: 1/s, match: {methods: [%s]}}]}", "M-SEARCH", "Get"},
+		"paths":                {"{policies: [{name: a, limits: 1/s, match: {paths: [%s]}}]}", strings.Repeat("/a,", 1000), strings.Repeat("/a,", 1001)},
+		"a path":               {"{policies: [{name: a, limits: 1/s, match: {paths: [%s]}}]}", "/", "a/"},
+		"prefixes":             {"{policies: [{name: a, limits: 1/s, deny: [%s]}]}", strings.Repeat("1.1.1.1,", 10_000), strings.Repeat("1.1.1.1,", 10_001)},
+		"a prefix":             {"{policies: [{name: a, limits: 1/s, deny: [%s]}]}", "'2001:DB8::/32'", "x.org"},
+		"limits":               {"{policies: [{name: a, limits: [%s]}]}", numbered(16, "1/1%ds"), numbered(17, "1/1%ds")},
+		"a limit":              {"{policies: [{name: a, limits: '%s'}]}", "1 per 2 h, 9/m bucketed_window precision=6s name=x, 5/day Europe/Berlin, 3/s token_bucket burst=9", "1"},
+		"a cost":               {"{policies: [{name: a, limits: 9/s, cost: %s}]}", "2147483647", "2147483648"},
+		"least cost":           {"{policies: [{name: a, limits: 9/s, cost: %s}]}", "0", "-1"},
+		"bytes of a cost":      {"{policies: [{name: a, limits: 9/s, cost: %s}]}", quoted(4096, "1"), quoted(4097, "1")},
+		"bytes of a key":       {"{policies: [{name: a, limits: 9/s, key: %s}]}", quoted(4096, "ip"), quoted(4097, "ip")},
+		"bytes of a fallback":  {"{policies: [{name: a, limits: 9/s, key: ip, fallback: %s}]}", quoted(4096, "ip"), quoted(4097, "ip")},
+		"bytes of a tier":      {"{policies: [{name: a, tiers: {default: 9/s}, tier: %s}]}", quoted(4096, "ip"), quoted(4097, "ip")},
+		"bytes of a condition": {"{policies: [{name: a, limits: 9/s, match: {when: %s}}]}", quoted(4096, "true"), quoted(4097, "true")},
+		"a tier's name":        {"{policies: [{name: a, tiers: {default: 9/s, %s: unlimited}}]}", "A-Z_a.9", "'a b'"},
+		"the default tier":     {"{policies: [{name: a, tiers: {%s: 1/s}}]}", "default", "other"},
+		"quotas":               {"{policies: [{name: a, limits: 9/s, key: ip, quotas: {%s}}]}", numbered(1001, "k%d: 1/s"), ""},
 	} {
-		if got := readText(fmt.Sprintf(c.file, c.most)); got != "" {
-			t.Errorf("%s: %.60s is refused: %s", name, c.most, got)
+		if got := readText(fmt.Sprintf(c.file, c.most)); got != "" || rejected(fmt.Sprintf(c.file, c.most)) {
+			t.Errorf("%s: %.60s is refused by Read, or by the schema: %s", name, c.most, got)
 		}
-		if got := readText(fmt.Sprintf(c.file, c.more)); got == "" {
-			t.Errorf("%s: %.60s is taken", name, c.more)
+		if got := readText(fmt.Sprintf(c.file, c.more)); got == "" || !strings.HasPrefix(name, "read: ") && !rejected(fmt.Sprintf(c.file, c.more)) {
+			t.Errorf("%s: %.60s is taken by Read, or by the schema: %s", name, c.more, got)
 		}
-	}
-	if got := readText("{store: {synced: {redis: {address: 'a:1'}, interval: 1ms}}, policies: [{name: a, limits: 1/s aligned}]}"); got != "" {
-		t.Errorf("the shortest interval is refused: %s", got)
 	}
 }

@@ -144,9 +144,9 @@ func TestTheSchemaHasEveryField(t *testing.T) {
 	}
 }
 
-// The schema takes each example. It rejects a field that is not there and a value of
-// another type, and so does Read.
-func TestTheSchemaChecksFieldsAndTypes(t *testing.T) {
+// schemaRejects returns a function that asks the schema about a file.
+func schemaRejects(t *testing.T) func(file string) bool {
+	t.Helper()
 	text, err := os.ReadFile("../../schema.json")
 	if err != nil {
 		t.Fatal(err)
@@ -160,7 +160,8 @@ func TestTheSchemaChecksFieldsAndTypes(t *testing.T) {
 		t.Fatal(err)
 	}
 	schema := c.MustCompile("schema.json")
-	rejected := func(file string) bool {
+	return func(file string) bool {
+		t.Helper()
 		asJSON, err := yaml.YAMLToJSON([]byte(file))
 		if err != nil {
 			t.Fatal(err)
@@ -171,8 +172,18 @@ func TestTheSchemaChecksFieldsAndTypes(t *testing.T) {
 		}
 		return schema.Validate(doc) != nil
 	}
+}
+
+// The schema takes each example. It rejects a field that is not there, a value of another type
+// and a number out of range, and so does Read.
+func TestTheSchemaChecksFieldsAndTypes(t *testing.T) {
+	rejected := schemaRejects(t)
 	for _, f := range schemaFields(t) {
-		for name, value := range map[string]string{f.name: "[[]]", "zzz": "1"} {
+		for _, value := range []string{"[[]]", "[]", `""`, `[""]`, "zzz"} {
+			name := f.name
+			if value == "zzz" {
+				name = value
+			}
 			file := fileWith(t, f.section, name, value)
 			if _, problems := Read([]byte(file), Options{Tier: true}); len(problems) == 0 || problems[0].Line == 0 || !rejected(file) {
 				t.Errorf("%s is taken: %v", file, problems)
@@ -187,6 +198,15 @@ func TestTheSchemaChecksFieldsAndTypes(t *testing.T) {
 		for _, example := range f.Examples {
 			if file := fileWith(t, f.section, f.name, string(example)); rejected(file) {
 				t.Errorf("the schema rejects %s", file)
+			}
+		}
+		if f.Minimum == nil {
+			continue
+		}
+		for n, fits := range map[int64]bool{*f.Minimum: true, f.Maximum: true, *f.Minimum - 1: false, f.Maximum + 1: false} {
+			file := fileWith(t, f.section, f.name, fmt.Sprint(n))
+			if _, problems := Read([]byte(file), Options{Tier: true}); (len(problems) == 0) != fits || rejected(file) == fits {
+				t.Errorf("%s: %v; the schema rejects it: %t", file, problems, rejected(file))
 			}
 		}
 	}

@@ -158,7 +158,7 @@ func (r *reader) addresses(v value) (all []string, ok bool) {
 		case strings.ContainsAny(text, "/@"):
 			r.bad(item, shown+": want host:port", "write the host and the port alone; user, password, db and tls are fields beside it")
 		case err != nil || host == "" || port == "":
-			r.bad(item, shown+": want host:port", "write the port too, as in redis:6379, memcached:11211 or db:5432")
+			r.bad(item, shown+": want host:port", "write the port too, as in redis:6379 or memcached:11211")
 		case slices.Contains(all, text):
 			r.bad(item, shown+": stands twice", "")
 		default:
