@@ -58,6 +58,7 @@ func TestBoundsOfTextIgnoreWords(t *testing.T) {
 
 func TestBoundsOfTokens(t *testing.T) {
 	entries := func(n int) string { return "[" + strings.Repeat("a,", n) + "]" }
+	block := func(indent string, n int) string { return strings.Repeat(indent+"b: x\n", n) }
 	fields := func(n int) string { return "{" + strings.Repeat("a,", n) + "}" }
 	for name, c := range map[string]struct {
 		text string
@@ -67,6 +68,16 @@ func TestBoundsOfTokens(t *testing.T) {
 		"one value more":               {entries(MaxNodes + 1), false},
 		"as many fields as possible":   {fields(maxFields), true},
 		"one field more":               {fields(maxFields + 1), false},
+		"fields of a block":            {block("", maxFields), true},
+		"one field more in a block":    {block("", maxFields+1), false},
+		"fields of a block in a block": {"a:\n" + block("  ", maxFields) + block("", maxFields-1), true},
+		"one field more there":         {"a:\n" + block("  ", maxFields+1), false},
+		"one field more behind it":     {"a:\n" + block("  ", 2) + block("", maxFields), false},
+		"fields of blocks in a list":   {strings.Repeat("- a: x\n  b: x\n", maxFields), true},
+		"fields of blocks in fields":   {strings.Repeat("a:\n  b: x\n", maxFields), true},
+		"one field more around blocks": {strings.Repeat("a:\n  b: x\n", maxFields+1), false},
+		"brackets in a block":          {strings.Repeat("a: {b: x}\n", maxFields), true},
+		"one field more of brackets":   {strings.Repeat("a: {b: x}\n", maxFields+1), false},
 		"brackets that nothing opened": {"a: 1]\n}\n]", true},
 		"commas outside of brackets":   {"[a], b, c\n{a}, b,\n", true},
 	} {

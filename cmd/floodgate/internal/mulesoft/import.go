@@ -119,9 +119,6 @@ func (t *translation) document(n ast.Node, path string) {
 		return
 	}
 	body := t.mapping(n, path)
-	if body == nil {
-		return
-	}
 	name := ""
 	if metadata := body["metadata"]; metadata != nil {
 		if n, ok := t.mapping(metadata, join(path, "metadata"))["name"].(*ast.StringNode); ok {
