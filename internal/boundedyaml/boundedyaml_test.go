@@ -19,7 +19,9 @@ func TestBoundsOfText(t *testing.T) {
 		"brackets":             {"%s", "[", 10 * MaxDepth},
 		"braces":               {"%s", "{", 10 * MaxDepth},
 		"aliases":              {"%s", "*a ", maxNames},
+		"anchors":              {"%s", "&a ", maxNames},
 		"fields":               {"%s", "a:\n", MaxNodes},
+		"fields on Windows":    {"%s", "a:\r\n", MaxNodes},
 		"fields in JSON":       {"{%s", `"a":1,`, MaxNodes},
 		"entries of lists":     {"%s", "- a\n", MaxNodes},
 		"questions":            {"%s", "? a\n", MaxNodes},
@@ -42,12 +44,12 @@ func TestBoundsOfText(t *testing.T) {
 func TestBoundsOfTextIgnoreWords(t *testing.T) {
 	for name, text := range map[string]string{
 		"colons in words":       strings.Repeat("a:b ", MaxNodes+1),
-		"hyphens in words":      strings.Repeat("a-b ", MaxNodes+1),
+		"hyphens in words":      strings.Repeat("a-b a- -b a!b ", MaxNodes+1),
 		"short words":           strings.Repeat("a b\n", MaxNodes+1),
 		"hyphens between":       strings.Repeat("a - ", 10*MaxDepth+1) + strings.Repeat("a", 8*MaxDepth),
 		"half of it is text":    strings.Repeat("- ", 10*MaxDepth+1) + strings.Repeat("a", 20*MaxDepth+2),
-		"stars":                 strings.Repeat("/** * & a*b ", maxNames+1),
-		"brackets side by side": strings.Repeat("[] ", 10*MaxDepth+1),
+		"stars":                 strings.Repeat("/** * & a*b */ ** ", maxNames+1),
+		"brackets side by side": strings.Repeat("[] {} ", 10*MaxDepth+1),
 		"closing brackets":      strings.Repeat("]", 5) + strings.Repeat("[", 10*MaxDepth),
 	} {
 		if err := bounded([]byte(text)); err != nil {
@@ -76,9 +78,12 @@ func TestBoundsOfTokens(t *testing.T) {
 		"fields of blocks in a list":   {strings.Repeat("- a: x\n  b: x\n", maxFields), true},
 		"fields of blocks in fields":   {strings.Repeat("a:\n  b: x\n", maxFields), true},
 		"one field more around blocks": {strings.Repeat("a:\n  b: x\n", maxFields+1), false},
+		"fields of several lengths":    {strings.Repeat("a: x\nbb: x\n", maxFields/2) + "ccc: x\n", false},
+		"entries of a list":            {"a:\n" + strings.Repeat("- x\n", maxFields+1), true},
 		"brackets in a block":          {strings.Repeat("a: {b: x}\n", maxFields), true},
 		"one field more of brackets":   {strings.Repeat("a: {b: x}\n", maxFields+1), false},
 		"brackets that nothing opened": {"a: 1]\n}\n]", true},
+		"one bracket":                  {"]", true},
 		"commas outside of brackets":   {"[a], b, c\n{a}, b,\n", true},
 	} {
 		if err := boundedTokens(lexer.Tokenize(c.text)); (err == nil) != c.fine {
@@ -110,6 +115,9 @@ func TestNoDocumentIsLost(t *testing.T) {
 		}
 	}
 	texts("", 0, 5)
+	if file, err := Parse([]byte("---\na: x\n---\nb: x\n---\nc: x\n")); err != nil || len(file.Docs) != 3 {
+		t.Errorf("three documents: %v, %v", file, err)
+	}
 	for _, text := range []string{"f: x\n---\n# comment\n---\nf: x\n", "---\n---\nf: x\n"} {
 		if _, err := Parse([]byte(text)); err != nil {
 			t.Errorf("%q: %v", text, err)
@@ -120,12 +128,13 @@ func TestNoDocumentIsLost(t *testing.T) {
 // A message has the place, and nothing of what the parser quotes, but single characters.
 func TestMessage(t *testing.T) {
 	for text, want := range map[string]string{
-		"a: |hunter2":             "1:4: is no YAML: invalid header option: ...",
-		"a: |hun\"ter\"2 ":        "1:4: is no YAML: invalid header option: ...",
-		"hunter2: 1\nhunter2: 2":  "2:1: is no YAML: mapping key ... already defined at [1:1]",
-		"a: \"\\q\"":              "1:6: is no YAML: found unknown escape character 'q'",
-		"a: [":                    "1:4: is no YAML: sequence end token ']' not found",
-		strings.Repeat("[", 1000): "0:0: brackets are nested more than 200 deep",
+		"a: |hunter2":                "1:4: is no YAML: invalid header option: ...",
+		"a: |hun\"ter\"2 ":           "1:4: is no YAML: invalid header option: ...",
+		"hunter2: 1\nhunter2: 2":     "2:1: is no YAML: mapping key ... already defined at [1:1]",
+		"a: \"\\q\"":                 "1:6: is no YAML: found unknown escape character 'q'",
+		"a: [":                       "1:4: is no YAML: sequence end token ']' not found",
+		strings.Repeat("a:\n", 1001): "0:0: line 1001: a mapping has more than 1000 fields",
+		strings.Repeat("[", 1000):    "0:0: brackets are nested more than 200 deep",
 	} {
 		_, err := Parse([]byte(text))
 		if err == nil {
