@@ -60,3 +60,21 @@ func TestAnInterruptEndsEveryCommand(t *testing.T) {
 		}
 	}
 }
+
+// A person reads a terminal, which is a device. Files and pipes are for programs.
+func TestWhoReadsAnOutput(t *testing.T) {
+	t.Setenv("NO_COLOR", "")
+	t.Setenv("CLICOLOR_FORCE", "")
+	for name, want := range map[string]bool{os.DevNull: true, file(t, "plain", ""): false} {
+		f, err := os.Open(name) //nolint:gosec // the test has named it
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := forPeople(f); got != want {
+			t.Errorf("%s is for a person: %t", name, got)
+		}
+		if err := f.Close(); err != nil || forPeople(f) || forPeople(full{}) {
+			t.Errorf("%s: %v, or another output is for a person", name, err)
+		}
+	}
+}

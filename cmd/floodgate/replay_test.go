@@ -61,6 +61,9 @@ func TestReplay(t *testing.T) {
 	if _, said := expect(t, 0, "", "replay", one, log); said != "\r"+log+": 100 %\r\x1b[K" {
 		t.Errorf("on a terminal, it says %q", said)
 	}
+	if _, said := expect(t, exitFailed, "", "replay", one, file(t, "no.log", "hello\n")); !strings.Contains(said, "%\r\x1b[Kfloodgate: ") {
+		t.Errorf("on a terminal, it says %q", said)
+	}
 	t.Setenv("CLICOLOR_FORCE", "")
 	if out, _ := expect(t, 0, "", "replay", one, log, "--sweep"); !strings.Contains(out, "× 10 (30)                      0       0.00 %") {
 		t.Errorf("the sweep:\n%s", out)
@@ -87,6 +90,13 @@ func TestReplay(t *testing.T) {
 		t.Errorf("fields of one's own: %s", out)
 	}
 
+	expect(t, exitFailed, "hello\n", "replay", one, "-")
+	for busiest, honest := range map[string]string{"25": "4", "24": "0", "1": "0"} {
+		want := fmt.Sprintf("  honest clients (at most %s request%s in each minute) that were denied: %s, ", busiest, map[bool]string{true: "s"}[busiest != "1"], honest)
+		if out, _ := expect(t, exitFine, "", "replay", one, log, "--honest", busiest); !strings.Contains(out, want) {
+			t.Errorf("lacks %q:\n%s", want, out)
+		}
+	}
 	for name, args := range map[string][]string{
 		"a log that is not there": {"replay", one, log + "x"},
 		"a log that is no log":    {"replay", one, file(t, "no.log", "hello\nworld\n")},

@@ -101,7 +101,7 @@ func TestUsersAndBadRequests(t *testing.T) {
 // Every policy that is for a request counts it once. Bursts and the quotas of keys are multiplied too; unlimited stays.
 // No quota exceeds that of its algorithm.
 func TestSeveralPoliciesCountAndAreSweptOnce(t *testing.T) {
-	c := config("policies: [{name: a, limits: 100/h}, {name: b, limits: 10/h token_bucket burst=4}, {name: c, limits: 0/h, dry-run: true}, {name: d, key: ip, limits: 99/h, quotas: {192.0.2.1: 4/h}}, {name: e, key: ip, limits: 1/h, quotas: {192.0.2.1: unlimited}}, {name: f, key: ip, limits: 5000/h sliding_log, quotas: {192.0.2.1: 4000/h}}]")
+	c := config("policies: [{name: a, limits: 20000/h}, {name: b, limits: 10/h token_bucket burst=4}, {name: c, limits: 0/h, dry-run: true}, {name: d, key: ip, limits: 99/h, quotas: {192.0.2.1: 4/h}}, {name: e, key: ip, limits: 1/h, quotas: {192.0.2.1: unlimited}}, {name: f, key: ip, limits: 5000/h sliding_log, quotas: {192.0.2.1: 4000/h}}]")
 	c.Sweep = true
 	f := run(t, c, strings.Repeat(line(0, "192.0.2.1", "GET /"), 10))
 	// The last six were denied by b, and charged to neither.
@@ -113,7 +113,7 @@ func TestSeveralPoliciesCountAndAreSweptOnce(t *testing.T) {
 			}
 		}
 		last := s.Points[len(s.Points)-1]
-		want := map[string]string{"a": "1000 per 1h", "b": "100 per 1h (token_bucket, burst 40)", "c": "0 per 1h", "d": "990 per 1h", "e": "10 per 1h", "f": "10000 per 1h (sliding_log)"}[s.Policy]
+		want := map[string]string{"a": "200000 per 1h", "b": "100 per 1h (token_bucket, burst 40)", "c": "0 per 1h", "d": "990 per 1h", "e": "10 per 1h", "f": "10000 per 1h (sliding_log)"}[s.Policy]
 		if s.Requests != 10 || strings.Join(last.Limits, ",") != want {
 			t.Errorf("%s × 10 of %d requests: %s, want %s", s.Policy, s.Requests, last.Limits, want)
 		}
