@@ -78,7 +78,7 @@ func TestCheckForAPerson(t *testing.T) {
 	good, bad := file(t, "good.yaml", limits), file(t, "bad.yaml", "policies:\n  - name: a b\n    limits: 1/m\n")
 	t.Setenv("CLICOLOR_FORCE", "1")
 	out, errs := expect(t, 1, "", "check", good, bad)
-	if !strings.Contains(out, green+"✓ "+plain+good) || !strings.HasPrefix(errs, red+"✗ "+plain+bad+":2:11: ") || !strings.HasSuffix(errs, "\n      - name: a b\n              ^"+plain+"\n") {
+	if !strings.Contains(out, "\x1b[32m✓ \x1b[0m"+good) || !strings.HasPrefix(errs, "\x1b[31m✗ \x1b[0m"+bad+":2:11: ") || !strings.HasSuffix(errs, "\x1b[2m\n      - name: a b\n              ^\x1b[0m\n") {
 		t.Errorf("%s%q", out, errs)
 	}
 	// What would change the terminal is escaped, and a long line is left out.
@@ -101,8 +101,9 @@ func TestCheck(t *testing.T) {
 	if lines := strings.Split(out, "\n"); len(lines) != 4 || !strings.HasPrefix(lines[0], good+":6:10: policies[0].key: warning: ") || !strings.HasPrefix(lines[1], good+":10:10: policies[1].key: warning: ") || lines[2] != good+": 3 policies, no errors, 2 warnings" {
 		t.Errorf("says %q", out)
 	}
-	if _, errs := expect(t, 1, "", "check", "--strict", good); !strings.HasSuffix(errs, good+": 2 warnings: --strict treats warnings as errors\n") {
-		t.Errorf("strictly: %q", errs)
+	open := file(t, "open.yaml", `policies: [{name: a, key: ip, limits: 1/h}, {name: b, key: 'query["x"]', limits: 1/h}]`)
+	if out, errs := expect(t, 1, "", "check", "--strict", open, good); !strings.Contains(out, "\n"+open+": 2 policies, no errors, 1 warning\n") || errs != "floodgate: "+open+": 1 warning: --strict treats warnings as errors\n"+good+": 2 warnings: --strict treats warnings as errors\n" {
+		t.Errorf("strictly: %q, %q", out, errs)
 	}
 	fine := file(t, "fine.yaml", "policies: [{name: a, key: ip, limits: 1/h}]")
 	if out, _ := expect(t, 0, "", "check", "--strict", fine); out != fine+": 1 policy, no errors\n" {
@@ -115,7 +116,7 @@ func TestCheck(t *testing.T) {
 	if !strings.Contains(out, "no errors") {
 		t.Errorf("of the good one it says %q", out)
 	}
-	for _, args := range [][]string{{"check", good + "x"}, {"explain", good + "x"}, {"import", good + "x"}, {"replay", good + "x", "-"}} {
+	for _, args := range [][]string{{"check", good + "x"}, {"explain", good + "x"}, {"import", good + "x"}, {"replay", good + "x", "-"}, {"replay", good, good + "x"}} {
 		if _, errs := expect(t, exitFailed, "", args...); !strings.HasPrefix(errs, "floodgate: open "+good+"x: no such file") || strings.Count(errs, "\n") != 1 {
 			t.Errorf("%q: %q", args, errs)
 		}
@@ -292,12 +293,12 @@ func TestImport(t *testing.T) {
 	}
 }
 
-const withCustomers = "policies: [{name: api, key: user, fallback: ip, limits: [3/m fixed_window, 9/h], in-flight: 7, quotas: {ann: 4/m, '?:10.0.0.1': unlimited, '?:203.0.113.1': 1/m}}]"
+const withCustomers = "policies: [{name: api, key: user, fallback: ip, limits: [3/m fixed_window, 9/h], in-flight: 7, cost: 5, quotas: {ann: 4/m, '?:10.0.0.1': unlimited, '?:203.0.113.1': 1/m}}]"
 
 func TestExplainKnowsTheQuotasOfKeys(t *testing.T) {
 	path := file(t, "p.yaml", withCustomers)
 	for args, want := range map[string]string{
-		"--user ann":      "  key ann\n    4 per 1m (fixed_window)\n    9 per 1h\n    7 at a time\n",
+		"--user ann":      "  cost 5, counted in each process by itself\n  key ann\n    4 per 1m (fixed_window)\n    9 per 1h\n    7 at a time\n",
 		"--user eve":      "  key eve\n    3 per 1m (fixed_window)\n",
 		"--from 10.0.0.1": "  key ?:10.0.0.1\n    unlimited per 1m (fixed_window)\n",
 	} {

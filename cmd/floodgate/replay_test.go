@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/iotest"
+	"testing/synctest"
 	"time"
 
 	"github.com/floodgate-go/floodgate/cmd/floodgate/internal/accesslog"
@@ -45,6 +47,23 @@ func accessLog(n int) string {
 	return b.String()
 }
 
+// A terminal shows four times a second how much has been read.
+func TestTheProgressOfAReplay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		p := &progress{file: iotest.OneByteReader(strings.NewReader("0123456789")), name: "log", size: 10, out: &out}
+		for range 10 {
+			if _, err := p.Read(make([]byte, 9)); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		if want := "\rlog: 10 %\rlog: 40 %\rlog: 70 %\rlog: 100 %"; out.String() != want {
+			t.Errorf("shows %q, want %q", &out, want)
+		}
+	})
+}
+
 func TestReplay(t *testing.T) {
 	one := file(t, "one.yaml", "policies: [{name: all, limits: 3/s fixed_window}]")
 	log := file(t, "access.log", accessLog(100))
@@ -61,7 +80,8 @@ func TestReplay(t *testing.T) {
 	if _, said := expect(t, 0, "", "replay", one, log); said != "\r"+log+": 100 %\r\x1b[K" {
 		t.Errorf("on a terminal, it says %q", said)
 	}
-	if _, said := expect(t, exitFailed, "", "replay", one, file(t, "no.log", "hello\n")); !strings.Contains(said, "%\r\x1b[Kfloodgate: ") {
+	no := file(t, "no.log", "hello\n")
+	if _, said := expect(t, exitFailed, "", "replay", one, no); !strings.HasPrefix(said, "\r"+no+": 100 %\r\x1b[Kfloodgate: "+no+": none of its lines") {
 		t.Errorf("on a terminal, it says %q", said)
 	}
 	t.Setenv("CLICOLOR_FORCE", "")
