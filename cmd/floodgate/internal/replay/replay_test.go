@@ -162,7 +162,7 @@ policies:
 	if !slices.Equal(r.Missing, []string{"body"}) {
 		t.Errorf("missing: %q", r.Missing)
 	}
-	if r := run(t, config("policies: [{name: a, key: ip, tiers: {default: 1/h}}]"), log); !slices.Equal(r.Missing, []string{"tier"}) {
+	if r := run(t, config("policies: [{name: a, key: ip, tiers: {default: 1/h}}, {name: b, key: 'param[\"id\"]', limits: 1/h}, {name: c, key: 'cookie[\"sid\"]', limits: 1/h}]"), log); !slices.Equal(r.Missing, []string{"cookie sid", `the path value "id"`, "tier"}) {
 		t.Errorf("missing: %q", r.Missing)
 	}
 	if r := run(t, config(`policies: [{name: a, key: 'header["user-agent"]', limits: 1/h}]`), strings.Replace(line(0, "a", "GET /"), ` "-" "agent"`, "", 1)); !slices.Equal(r.Missing, []string{"header user-agent"}) {
@@ -203,14 +203,6 @@ func TestTheMinuteOfALateRequest(t *testing.T) {
 	f := run(t, config("policies: [{name: a, limits: 1/h}]"), line(30, "a", "GET /")+line(180, "a", "GET /")+line(60, "a", "GET /"))
 	if want := []replay.Point{{Allowed: 1}, {}, {}, {Denied: 2}}; !slices.Equal(f.Series.Points, want) || !f.Series.Start.Equal(begin) {
 		t.Errorf("over time: %+v, want %+v from %v", f.Series, want, begin)
-	}
-}
-
-// No log has the parameters of a route, or cookies. The report names those that a policy reads.
-func TestALogLacksParametersAndCookies(t *testing.T) {
-	r := run(t, config(`policies: [{name: a, key: 'param["id"]', missing: own-bucket, limits: 9/h}, {name: b, key: 'cookie["sid"]', missing: own-bucket, limits: 9/h}]`), line(0, "a", "GET /items/5"))
-	if want := []string{"cookie sid", "header Cookie", `the path value "id"`}; !slices.Equal(r.Missing, want) {
-		t.Errorf("missing: %q, want %q", r.Missing, want)
 	}
 }
 

