@@ -78,10 +78,6 @@ func TestWhatIsNotTranslated(t *testing.T) {
 			t.Errorf("%.90q: %v, want %s; writes %s", file, err, want, text)
 		}
 	}
-	_, err = mulesoft.Import("m.yaml", []byte(flex+"  a: 1\n  b: 2\n---\n{"+spike+"}}\n---\nx: 1\n"))
-	if all := policy.Errors(err); len(all) != 3 || all[2].Line != 10 {
-		t.Errorf("of three mistakes it reports %v", all)
-	}
 }
 
 // Any file gives a policy file that loads, or an error.
