@@ -65,16 +65,15 @@ func TestAnInterruptEndsEveryCommand(t *testing.T) {
 func TestWhoReadsAnOutput(t *testing.T) {
 	t.Setenv("NO_COLOR", "")
 	t.Setenv("CLICOLOR_FORCE", "")
-	for name, want := range map[string]bool{os.DevNull: true, file(t, "plain", ""): false} {
-		f, err := os.Open(name) //nolint:gosec // the test has named it
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := forPeople(f); got != want {
-			t.Errorf("%s is for a person: %t", name, got)
-		}
-		if err := f.Close(); err != nil || forPeople(f) || forPeople(full{}) {
-			t.Errorf("%s: %v, or another output is for a person", name, err)
-		}
+	device, err := os.Open(os.DevNull)
+	plain, err2 := os.Open(file(t, "plain", ""))
+	if err := errors.Join(err, err2); err != nil {
+		t.Fatal(err)
+	}
+	if !forPeople(device) || forPeople(plain) || forPeople(full{}) {
+		t.Errorf("for a person are a device: %t, a file: %t, something else: %t", forPeople(device), forPeople(plain), forPeople(full{}))
+	}
+	if err := errors.Join(device.Close(), plain.Close()); err != nil || forPeople(device) {
+		t.Errorf("%v, or a closed device is for a person", err)
 	}
 }

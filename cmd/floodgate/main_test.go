@@ -105,7 +105,7 @@ func TestCheck(t *testing.T) {
 	if out, errs := expect(t, 1, "", "check", "--strict", open, good); !strings.Contains(out, "\n"+open+": 2 policies, no errors, 1 warning\n") || errs != "floodgate: "+open+": 1 warning: --strict treats warnings as errors\n"+good+": 2 warnings: --strict treats warnings as errors\n" {
 		t.Errorf("strictly: %q, %q", out, errs)
 	}
-	fine := file(t, "fine.yaml", "policies: [{name: a, key: ip, limits: 1/h}]")
+	fine := file(t, "fine.yaml", "policies: [{name: a, key: ip, limits: 1/h}]"+strings.Repeat(" ", 1<<20-43)) // as long as a file may be
 	if out, _ := expect(t, 0, "", "check", "--strict", fine); out != fine+": 1 policy, no errors\n" {
 		t.Errorf("says %q", out)
 	}

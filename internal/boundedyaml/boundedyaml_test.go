@@ -115,12 +115,9 @@ func TestNoDocumentIsLost(t *testing.T) {
 		}
 	}
 	texts("", 0, 5)
-	if file, err := Parse([]byte("---\na: x\n---\nb: x\n---\nc: x\n")); err != nil || len(file.Docs) != 3 {
-		t.Errorf("three documents: %v, %v", file, err)
-	}
-	for _, text := range []string{"f: x\n---\n# comment\n---\nf: x\n", "---\n---\nf: x\n"} {
-		if _, err := Parse([]byte(text)); err != nil {
-			t.Errorf("%q: %v", text, err)
+	for text, want := range map[string]int{"f: x\n---\n# comment\n---\nf: x\n": 2, "---\n---\nf: x\n": 1, "---\na: x\n---\nb: x\n---\nc: x\n": 3} {
+		if file, err := Parse([]byte(text)); err != nil || len(file.Docs) != want {
+			t.Errorf("%q: %v, %v, want %d documents", text, file, err, want)
 		}
 	}
 }
@@ -128,13 +125,15 @@ func TestNoDocumentIsLost(t *testing.T) {
 // A message has the place, and nothing of what the parser quotes, but single characters.
 func TestMessage(t *testing.T) {
 	for text, want := range map[string]string{
-		"a: |hunter2":                "1:4: is no YAML: invalid header option: ...",
-		"a: |hun\"ter\"2 ":           "1:4: is no YAML: invalid header option: ...",
-		"hunter2: 1\nhunter2: 2":     "2:1: is no YAML: mapping key ... already defined at [1:1]",
-		"a: \"\\q\"":                 "1:6: is no YAML: found unknown escape character 'q'",
-		"a: [":                       "1:4: is no YAML: sequence end token ']' not found",
-		strings.Repeat("a:\n", 1001): "0:0: line 1001: a mapping has more than 1000 fields",
-		strings.Repeat("[", 1000):    "0:0: brackets are nested more than 200 deep",
+		"a: |hunter2":                    "1:4: is no YAML: invalid header option: ...",
+		"a: |hun\"ter\"2 ":               "1:4: is no YAML: invalid header option: ...",
+		"hunter2: 1\nhunter2: 2":         "2:1: is no YAML: mapping key ... already defined at [1:1]",
+		"a: \"\\q\"":                     "1:6: is no YAML: found unknown escape character 'q'",
+		"a: [":                           "1:4: is no YAML: sequence end token ']' not found",
+		strings.Repeat("a:\n", 1001):     "0:0: line 1001: a mapping has more than 1000 fields",
+		strings.Repeat("- a\n", 100_001): "0:0: has more than 100000 values",
+		strings.Repeat("&a ", 10_001):    "0:0: has more than 10000 anchors and aliases",
+		strings.Repeat("[", 1000):        "0:0: brackets are nested more than 200 deep",
 	} {
 		_, err := Parse([]byte(text))
 		if err == nil {

@@ -103,14 +103,9 @@ func TestTheUsualFields(t *testing.T) {
 	} {
 		all := strings.Fields(names)
 		for i, name := range all {
-			line := fmt.Sprintf(`{%q:"1700000000"`, name)
+			line := fmt.Sprintf(`{"my_time":5,"my_method":"GET","my_target":"/",%q:"1700000000"`, name)
 			for _, later := range all[i+1:] {
 				line += fmt.Sprintf(`,%q:"9"`, later)
-			}
-			for other, value := range map[string]string{"time": "5", "method": "GET", "target": "/"} {
-				if other != field {
-					line += fmt.Sprintf(`,"my_%s":%q`, other, value)
-				}
 			}
 			fields := accesslog.Fields{"time": "my_time", "method": "my_method", "target": "my_target"}
 			delete(fields, field)
