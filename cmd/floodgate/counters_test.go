@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	neturl "net/url"
 	"regexp"
 	"strings"
@@ -50,7 +51,7 @@ policies:
 		return strings.Split(strings.TrimSpace(out), "\n")[1:]
 	}
 	lines := inspect("--policy", "api", "--key", "ann")
-	if len(lines) != 2 || !strings.HasPrefix(column(lines[0]), "api 10 per 1h (fixed_window) 3 7 59m") || !strings.HasPrefix(column(lines[1]), "api 4 per 1m (fixed_window) 3 1 ") {
+	if len(lines) != 2 || !strings.HasPrefix(column(lines[0]), "api 10 per 1h (fixed_window) 3 7 59m") || !regexp.MustCompile(` 59m\d+(\.\d{1,3})?s$`).MatchString(lines[0]) || !strings.HasPrefix(column(lines[1]), "api 4 per 1m (fixed_window) 3 1 ") {
 		t.Errorf("of ann: %q", lines)
 	}
 	if lines := inspect("--policy", "api"); !strings.Contains(column(lines[0]), " 2 8 ") {
@@ -65,7 +66,7 @@ policies:
 
 	out, _ := expect(t, 0, "", "top", path, "--store", url, "--top", "3", "--key", "ann", "--key", "x\x1b")
 	lines = strings.Split(strings.TrimSpace(out), "\n")
-	if lines[0] != "4 counters" || len(lines) != 5 || !strings.HasPrefix(column(lines[2]), "tiered tiered-paid ") || !strings.HasSuffix(lines[2], `"x\x1b"`) || !strings.HasPrefix(column(lines[3]), "api api 4 per 1m (fixed_window) 3 1 ") || !strings.HasSuffix(lines[3], " ann") || !strings.Contains(lines[4], "fg1:policies:api:") {
+	if !regexp.MustCompile(` \d+(\.\d{1,3})?s +ann$`).MatchString(lines[3]) || lines[0] != "4 counters" || len(lines) != 5 || !strings.HasPrefix(column(lines[2]), "tiered tiered-paid ") || !strings.HasSuffix(lines[2], `"x\x1b"`) || !strings.HasPrefix(column(lines[3]), "api api 4 per 1m (fixed_window) 3 1 ") || !strings.HasSuffix(lines[3], " ann") || !strings.Contains(lines[4], "fg1:policies:api:") {
 		t.Errorf("the nearest:\n%s", out)
 	}
 
@@ -152,7 +153,8 @@ policies:
 func TestTheStoreOfTheService(t *testing.T) {
 	server := redistest.Start(t)
 	server.MustDo("CONFIG", "SET", "requirepass", "hush-hush")
-	path := file(t, "limits.yaml", "policies: [{name: api, key: ip, limits: 10/h aligned}]\n")
+	path := file(t, "limits.yaml", "store: {redis: {address: '127.0.0.1:1'}}\npolicies: [{name: api, key: ip, limits: 10/h aligned}, {name: own, counting: local, key: ip, limits: 1/h}]\n")
+	commands := [][]string{{"top"}, {"inspect", "--policy", "api"}, {"reset", "--policy", "api"}, {"grant", "--policy", "api", "--hits", "1"}, {"block", "--policy", "api", "--for", "8784h"}}
 	t.Setenv(storeVariable, "redis://:hush-hush@"+server.Addr+"/3")
 	for want, args := range map[string][]string{
 		"0 counters\n": {"top", path},
@@ -161,6 +163,12 @@ func TestTheStoreOfTheService(t *testing.T) {
 	} {
 		if out, errs := expect(t, exitFine, "", args...); !strings.Contains(out, want) || errs != "" {
 			t.Errorf("%q: prints %q and %q", args, out, errs)
+		}
+	}
+	for _, args := range commands {
+		var errs bytes.Buffer
+		if code := run(t.Context(), append(args, path), strings.NewReader(""), full{}, &errs); code != exitFailed || !strings.Contains(errs.String(), "no space left on device") {
+			t.Errorf("%q to a full disk: %d, %q", args, code, &errs)
 		}
 	}
 	if out, _ := expect(t, exitFine, "", "top", "--help"); strings.Contains(out, "hush") {
@@ -173,7 +181,7 @@ func TestTheStoreOfTheService(t *testing.T) {
 		"http://u:hush-hush@a.test":  `want redis, rediss, unix`,
 		"redis://:hush@127.0.0.1:1/": "floodgate: redis://127.0.0.1:1/: ",
 	} {
-		for _, args := range [][]string{{"top"}, {"reset", "--policy", "api"}, {"block", "--policy", "api", "--for", "1h"}} {
+		for _, args := range commands {
 			code, _, errs := command(t, "", append(args, path, "--store", url)...)
 			if code == exitFine || !strings.Contains(errs, want) || strings.Contains(errs, "hush") {
 				t.Errorf("%s: %d, %q, want %s", url, code, errs, want)
@@ -197,6 +205,7 @@ func TestAGrantIsThereForTheService(t *testing.T) {
 	if d, err := api.Take(t.Context(), 4, ann); err != nil || !d.Allowed {
 		t.Errorf("%v, %v", d, err)
 	}
+	expect(t, 0, "", append(flags, "1")...)
 	if out, _ := expect(t, 0, "", append(flags, "2147483647")...); !regexp.MustCompile(`10 per 1h .* 0 +10 `).MatchString(out) {
 		t.Error(out)
 	}
@@ -229,7 +238,7 @@ func TestABlockIsThereForTheService(t *testing.T) {
 	}
 	expect(t, exitFine, "", append([]string{"reset"}, flags...)...)
 	allowed(true)
-	for _, wrong := range []string{"0s", "-1s", "9000h"} {
+	for _, wrong := range []string{"0s", "-1s", "8784h0m0.001s"} {
 		if _, errs := expect(t, exitUsage, "", append([]string{"block", "--for", wrong}, flags...)...); !strings.HasPrefix(errs, "usage: --for: ") {
 			t.Errorf("--for %s: %q", wrong, errs)
 		}

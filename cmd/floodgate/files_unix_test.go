@@ -60,3 +60,20 @@ func TestAnInterruptEndsEveryCommand(t *testing.T) {
 		}
 	}
 }
+
+// A person reads a terminal, which is a device. Files and pipes are for programs.
+func TestWhoReadsAnOutput(t *testing.T) {
+	t.Setenv("NO_COLOR", "")
+	t.Setenv("CLICOLOR_FORCE", "")
+	device, err := os.Open(os.DevNull)
+	plain, err2 := os.Open(file(t, "plain", ""))
+	if err := errors.Join(err, err2); err != nil {
+		t.Fatal(err)
+	}
+	if !forPeople(device) || forPeople(plain) || forPeople(full{}) {
+		t.Errorf("for a person are a device: %t, a file: %t, something else: %t", forPeople(device), forPeople(plain), forPeople(full{}))
+	}
+	if err := errors.Join(device.Close(), plain.Close()); err != nil || forPeople(device) {
+		t.Errorf("%v, or a closed device is for a person", err)
+	}
+}

@@ -64,8 +64,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) 
 	logging.Disable()
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	root := &cobra.Command{
-		Use:   "floodgate COMMAND",
-		Short: "Work with rate limit policies",
+		Use: "floodgate COMMAND",
 		Long: "floodgate checks and explains policy files, replays access logs through them, and shows the counters of a running service.\n\n" +
 			"Exit status: 0 for success; 1 if a file has a mistake or the command failed; 2 if the command line is wrong; 130 after an interrupt.",
 		SilenceUsage:  true,

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -74,19 +75,21 @@ policies:
 
 // A person sees the line of a mistake with a caret, in colours.
 func TestCheckForAPerson(t *testing.T) {
-	good, bad := file(t, "good.yaml", limits), file(t, "bad.yaml", "policies:\n  - name: a b\n    limits: 1/m\n")
+	good, bad := file(t, "good.yaml", limits), file(t, "bad.yaml", "policies:\n  - name: a b\r\n    limits: 1/m\n")
 	t.Setenv("CLICOLOR_FORCE", "1")
 	out, errs := expect(t, 1, "", "check", good, bad)
-	if !strings.Contains(out, green+"✓ "+plain+good) || !strings.HasPrefix(errs, red+"✗ "+plain+bad+":2:11: ") || !strings.HasSuffix(errs, "\n      - name: a b\n              ^"+plain+"\n") {
+	if !strings.Contains(out, "\x1b[32m✓ \x1b[0m"+good) || !strings.HasPrefix(errs, "\x1b[31m✗ \x1b[0m"+bad+":2:11: ") || !strings.HasSuffix(errs, "\x1b[2m\n      - name: a b\n              ^\x1b[0m\n") {
 		t.Errorf("%s%q", out, errs)
 	}
 	// What would change the terminal is escaped, and a long line is left out.
-	for text, want := range map[string]string{"a: \x1b[2J": `a: \x1b[2J`, "policies: [{name: a, key: ip, limits: 1/x, # " + strings.Repeat("x", 200): ""} {
+	fits := "policies: [{name: a, key: ip, limits: 1/x}] # "
+	fits += strings.Repeat("x", 200-len(fits))
+	for text, want := range map[string]string{"a: \x1b[2J": `a: \x1b[2J`, fits: fits, strings.Repeat(" ", 1<<20) + "a: 1": "", "policies: [{name: a, key: ip, limits: 1/x, # " + strings.Repeat("x", 200): ""} {
 		if _, errs := expect(t, 1, "", "check", file(t, "bad.yaml", text)); strings.Contains(errs, "\x1b[2J") || want != "" && !strings.Contains(errs, "\n    "+want) || want == "" && strings.Contains(errs, "xxx") {
 			t.Errorf("%q", errs)
 		}
 	}
-	t.Setenv("NO_COLOR", "1")
+	t.Setenv("NO_COLOR", "0")
 	if out, errs := expect(t, 1, "", "check", good, bad); strings.Contains(out+errs, "\x1b") || strings.Count(errs, "\n") != 1 {
 		t.Errorf("with NO_COLOR: %s%s", out, errs)
 	}
@@ -98,23 +101,28 @@ func TestCheck(t *testing.T) {
 	if lines := strings.Split(out, "\n"); len(lines) != 4 || !strings.HasPrefix(lines[0], good+":6:10: policies[0].key: warning: ") || !strings.HasPrefix(lines[1], good+":10:10: policies[1].key: warning: ") || lines[2] != good+": 3 policies, no errors, 2 warnings" {
 		t.Errorf("says %q", out)
 	}
-	if _, errs := expect(t, 1, "", "check", "--strict", good); !strings.HasSuffix(errs, good+": 2 warnings: --strict treats warnings as errors\n") {
-		t.Errorf("strictly: %q", errs)
+	open := file(t, "open.yaml", `policies: [{name: a, key: ip, limits: 1/h}, {name: b, key: 'query["x"]', limits: 1/h}]`)
+	if out, errs := expect(t, 1, "", "check", "--strict", open, good); !strings.Contains(out, "\n"+open+": 2 policies, no errors, 1 warning\n") || errs != "floodgate: "+open+": 1 warning: --strict treats warnings as errors\n"+good+": 2 warnings: --strict treats warnings as errors\n" {
+		t.Errorf("strictly: %q, %q", out, errs)
 	}
-	fine := file(t, "fine.yaml", "policies: [{name: a, key: ip, limits: 1/h}]")
+	fine := file(t, "fine.yaml", "policies: [{name: a, key: ip, limits: 1/h}]"+strings.Repeat(" ", 1<<20-43)) // as long as a file may be
 	if out, _ := expect(t, 0, "", "check", "--strict", fine); out != fine+": 1 policy, no errors\n" {
 		t.Errorf("says %q", out)
 	}
-	out, errs := expect(t, 1, "", "check", good, bad, worse)
+	_, errs := expect(t, 1, "", "check", good, bad, worse)
 	if lines := strings.Split(errs, "\n"); len(lines) != 4 || !strings.HasPrefix(lines[0], bad+":2:11: policies[0].name: ") || !strings.HasPrefix(lines[1], bad+":3:13: ") || !strings.HasPrefix(lines[2], worse+":1:1: ") || strings.Contains(errs, "\x1b") {
 		t.Errorf("says:\n%s", errs)
 	}
-	if !strings.Contains(out, "no errors") {
-		t.Errorf("of the good one it says %q", out)
+	for _, args := range [][]string{{"check", good + "x"}, {"explain", good + "x"}, {"import", good + "x"}, {"replay", good + "x", "-"}, {"replay", good, good + "x"}} {
+		if _, errs := expect(t, exitFailed, "", args...); !strings.HasPrefix(errs, "floodgate: open "+good+"x: no such file") || strings.Count(errs, "\n") != 1 {
+			t.Errorf("%q: %q", args, errs)
+		}
 	}
-	expect(t, 1, "", "check", filepath.Join(t.TempDir(), "none.yaml"))
-	if _, errs := expect(t, 1, "", "check", file(t, "a\x1b[2J.yaml", "a: 1")); strings.Contains(errs, "\x1b") {
-		t.Errorf("a file's name gets to the terminal: %q", errs)
+	hostile := file(t, "a\x1b[2J.yaml", limits)
+	for _, path := range []string{file(t, "a\x1b[2J.yaml", "a: 1"), hostile, hostile + "x"} {
+		if _, out, errs := command(t, "", "check", path); strings.Contains(out+errs, "\x1b") {
+			t.Errorf("a file's name gets to the terminal: %q, %q", out, errs)
+		}
 	}
 }
 
@@ -123,11 +131,12 @@ func TestUsage(t *testing.T) {
 	// The service has no counter in Redis of the policies local and running.
 	local := file(t, "local.yaml", limits+"  - {name: local, key: ip, limits: 1/h, counting: local}\n  - {name: running, key: ip, in-flight: 3}\n")
 	for _, args := range [][]string{
-		{"chek"}, {"check"}, {"check", "--nonsense", good}, {"explain"}, {"explain", good, good}, {"explain", good, "--path", "x y"}, {"explain", good, "--header", "x"}, {"explain", good, "--method", "G T"},
-		{"explain", good, "--from", "nonsense"}, {"explain", good, "--from", "192.0.2.1:80"}, {"explain", good, "--path", "login"}, {"explain", good, "--path", ""}, {"explain", good, "--header", ": x"}, {"inspect", good, "--store", "redis://127.0.0.1:1", "--policy", "api", "--key", `"a`},
+		{"chek"}, {"check"}, {"check", "--nonsense", good}, {"explain"},
+		{"explain", good, "--from", "nonsense"}, {"inspect", good, "--store", "redis://127.0.0.1:1", "--policy", "api", "--key", `"a`},
 		{"schema", "x"}, {"replay", good}, {"replay", good, "-", "--format", "pdf"}, {"replay", good, "-", "--honest", "0"}, {"replay", good, "-", "--fields", "a=b"}, {"replay", good, "-", "--fields", "a"}, {"replay", good, "-", "--fields", "time="},
-		{"inspect", bare}, {"block", local, "--for", "1h", "--store", "redis://127.0.0.1:1", "--policy", "local"}, {"inspect", local, "--store", "redis://127.0.0.1:1", "--policy", "running"},
-		{"explain", good, "--header", "x: a\nb"}, {"explain", good, "--header", "x\xff: a"}, {"top", good, "--store", "127.0.0.1"}, {"top", good, "--store", "http://x"}, {"top", good, "--store", "redis://127.0.0.1:1", "--top", "0"},
+		{"inspect", bare}, {"inspect", local, "--store", "redis://127.0.0.1:1", "--policy", "running"},
+		{"explain", good, "--header", "x\xff: a"}, {"top", good, "--store", "127.0.0.1"}, {"top", good, "--store", "http://x"}, {"top", good, "--store", "redis://127.0.0.1:1", "--top", "0"},
+		{"top", good, "--store", "redis://127.0.0.1:1", "--key", `"a`}, {"explain", good, "--param", "=5"},
 	} {
 		_, errs := expect(t, exitUsage, "", args...)
 		if !strings.HasPrefix(errs, "usage: ") || strings.Count(errs, "\n") != 1 {
@@ -137,15 +146,39 @@ func TestUsage(t *testing.T) {
 			t.Errorf("%q: %q does not name %s", args, errs, args[n-2])
 		}
 	}
-	if _, errs := expect(t, exitUsage, "", "explain"); !strings.Contains(errs, "want floodgate explain FILE") {
-		t.Errorf("without a file: %q", errs)
+	for _, verb := range []string{"explain", "inspect", "reset", "grant", "block", "top", "import"} {
+		if _, errs := expect(t, exitUsage, "", verb, good, good); !strings.HasPrefix(errs, "usage: accepts 1 arg(s), received 2 (want floodgate "+verb+" FILE") {
+			t.Errorf("%s of two files: %q", verb, errs)
+		}
 	}
-	if out, _ := expect(t, 0, ""); !strings.Contains(out, "replay") {
-		t.Errorf("without a command: %q", out)
+	for _, c := range [][3]string{
+		{"path", "x y", "a path such as /users/5?a=b"}, {"path", "/x y", "a path such as /users/5?a=b"}, {"path", "login", "a path such as /users/5?a=b"}, {"path", "", "a path such as /users/5?a=b"},
+		{"method", "G T", "a method such as GET"}, {"method", "", "a method such as GET"}, {"header", "x", "Name: value"}, {"header", ": x", "Name: value"}, {"header", "x: a\nb", "Name: value"},
+		{"param", "id", "name=value"}, {"from", "192.0.2.1:80", "an address such as 192.0.2.1 or 2001:db8::1"},
+	} {
+		if _, errs := expect(t, exitUsage, "", "explain", good, "--"+c[0], c[1]); errs != fmt.Sprintf("usage: --%s: %q: want %s\n", c[0], c[1], c[2]) {
+			t.Errorf("%q: %q", c, errs)
+		}
 	}
-	expect(t, 0, "", "replay", "--help")
+	expect(t, 0, "", "explain", good, "--method", "OPTIONS", "--path", "*")
+	want := `want a policy that counts in Redis: login, api, users` + "\n"
+	if _, errs := expect(t, exitUsage, "", "inspect", local, "--store", "redis://127.0.0.1:1", "--policy", "local"); !strings.HasSuffix(errs, want) {
+		t.Errorf("a local policy: %q, want %q", errs, want)
+	}
 	if out, _ := expect(t, 0, "", "schema"); out != string(policy.Schema()) {
 		t.Error("schema prints something else")
+	}
+}
+
+// testdata/help.txt has the help texts, with the flags and their defaults.
+func TestHelp(t *testing.T) {
+	got, _ := expect(t, exitFine, "")
+	for _, verb := range strings.Fields("check explain replay schema inspect reset grant block top import") {
+		out, _ := expect(t, exitFine, "", verb, "--help")
+		got += "\n" + out
+	}
+	if want, err := os.ReadFile("testdata/help.txt"); err != nil || got != string(want) {
+		t.Errorf("%v, the help texts:\n%s\nwant\n%s", err, got, want)
 	}
 }
 
@@ -169,10 +202,20 @@ users (dry run: denies nothing): applies: the policy has no match conditions
 		t.Errorf("says:\n%s\nwant:\n%s", out, want)
 	}
 	out, _ = expect(t, 0, "", "explain", good, "--method", "POST", "--path", "/login", "--header", "Content-Type: application/json", "--data", `{"username":"bob"}`, "--tier", "staff", "--from", "2001:db8::1")
-	for _, want := range []string{"login: applies: the request meets all conditions of match\n  cost 1, counted in the store, for all processes together\n  one counter for all requests without a key\n", "api: does not apply: the tier is unlimited", "users (dry run: denies nothing): does not apply: the request has no user"} {
-		if !strings.Contains(out, want) {
-			t.Errorf("lacks %q:\n%s", want, out)
-		}
+	want = `login: applies: the request meets all conditions of match
+  cost 1, counted in the store, for all processes together
+  one counter for all requests without a key
+    5 per 1m (fixed_window)
+    20 per 1h (token_bucket, burst 2)
+api: does not apply: the tier is unlimited
+users (dry run: denies nothing): does not apply: the request has no user
+`
+	if out != want {
+		t.Errorf("says:\n%s\nwant:\n%s", out, want)
+	}
+	reject := file(t, "reject.yaml", `policies: [{name: a, key: 'query["id"]', missing: reject, limits: 1/h}]`)
+	if out, _ := expect(t, 0, "", "explain", reject); out != "a: applies: the policy has no match conditions\n  denied with 400: floodgate: bad request: the query parameter \"id\" is missing\n" {
+		t.Errorf("of a bad request, it says %q", out)
 	}
 	for path, applies := range map[string]bool{"//login": true, "/login": true, "/%6cogin/": true, "/a/%2e%2e/login": true, "/loginx": false, "//loginx": false} {
 		if out, _ := expect(t, 0, "", "explain", good, "--method", "POST", "--path", path); strings.Contains(out, "login: applies") != applies {
@@ -196,7 +239,6 @@ func TestTheRouteAndTheHostOfAnExplanation(t *testing.T) {
 	if out, _ = expect(t, 0, "", "explain", path); !strings.Contains(out, `the request has no param["id"]`) || !strings.Contains(out, "type: does not apply") { // without a body, no type
 		t.Errorf("explain says %q", out)
 	}
-	expect(t, 2, "", "explain", path, "--param", "id")
 	path = file(t, "limits.yaml", `policies: [{name: route, key: route, limits: 1/m}, {name: host, key: 'header["host"]', limits: 1/m}]`)
 	if out, _ = expect(t, 0, "", "explain", path, "--route", "/users/{id}", "--header", "Host: shop.test", "--header", "X-Other: 1"); !strings.Contains(out, "  key /users/{id}\n") || !strings.Contains(out, "  key shop.test\n") {
 		t.Errorf("explain says %q", out)
@@ -206,8 +248,9 @@ func TestTheRouteAndTheHostOfAnExplanation(t *testing.T) {
 // The commands say that requests wait, and that nobody waits in a replay.
 func TestTheCommandsKnowWaits(t *testing.T) {
 	path := file(t, "limits.yaml", "policies: [{name: api, key: ip, limits: 1/m, wait: 90s}, {name: tried, key: ip, limits: 9/m, wait: 3s, dry-run: true}]")
+	const counted = ": applies: the policy has no match conditions\n  cost 1, counted in each process by itself\n"
 	out, _ := expect(t, 0, "", "explain", path)
-	if strings.Count(out, "waits for its turn") != 1 || !strings.Contains(out, "  if a limit denies it, it waits for its turn, at most 1m30s\n  key 192.0.2.1\n") {
+	if out != "api"+counted+"  if a limit denies it, it waits for its turn, at most 1m30s\n  key 192.0.2.1\n    1 per 1m\ntried (dry run: denies nothing)"+counted+"  key 192.0.2.1\n    9 per 1m\n" {
 		t.Errorf("explain says %q", out)
 	}
 	log := file(t, "access.log", strings.Repeat(`192.0.2.1 - - [21/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 1`+"\n", 3))
@@ -239,25 +282,18 @@ func TestImport(t *testing.T) {
 		t.Errorf("explain says %s", out)
 	}
 
-	for wrong, want := range map[string]string{
-		"- [": ":7:3: is no YAML: ",
-		"- {policyRef: {name: cors-flex}, config: {}}\n": `:7:15: [1].policyRef.name: "cors-flex" is not translated (`,
-	} {
-		path := file(t, "wrong.yaml", ofMuleSoft+wrong)
-		if out, errs = expect(t, exitFailed, "", "import", path); out != "" || !strings.HasPrefix(errs, path+want) {
-			t.Errorf("%q: prints %q, and the error %q, want %s", wrong, out, errs, want)
-		}
+	path = file(t, "wrong.yaml", ofMuleSoft+"- {policyRef: {name: cors-flex}, config: {}}\n")
+	if out, errs = expect(t, exitFailed, "", "import", path); out != "" || !strings.HasPrefix(errs, path+`:7:15: [1].policyRef.name: "cors-flex" is not translated (`) {
+		t.Errorf("prints %q, and the error %q", out, errs)
 	}
-	expect(t, exitUsage, "", "import")
-	expect(t, exitFailed, "", "import", path+".none")
 }
 
-const withCustomers = "policies: [{name: api, key: user, fallback: ip, limits: [3/m fixed_window, 9/h], in-flight: 7, quotas: {ann: 4/m, '?:10.0.0.1': unlimited, '?:203.0.113.1': 1/m}}]"
+const withCustomers = "policies: [{name: api, key: user, fallback: ip, limits: [3/m fixed_window, 9/h], in-flight: 7, cost: 5, quotas: {ann: 4/m, '?:10.0.0.1': unlimited, '?:203.0.113.1': 1/m}}]"
 
 func TestExplainKnowsTheQuotasOfKeys(t *testing.T) {
 	path := file(t, "p.yaml", withCustomers)
 	for args, want := range map[string]string{
-		"--user ann":      "  key ann\n    4 per 1m (fixed_window)\n    9 per 1h\n    7 at a time\n",
+		"--user ann":      "  cost 5, counted in each process by itself\n  key ann\n    4 per 1m (fixed_window)\n    9 per 1h\n    7 at a time\n",
 		"--user eve":      "  key eve\n    3 per 1m (fixed_window)\n",
 		"--from 10.0.0.1": "  key ?:10.0.0.1\n    unlimited per 1m (fixed_window)\n",
 	} {

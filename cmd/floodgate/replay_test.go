@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/iotest"
+	"testing/synctest"
 	"time"
 
 	"github.com/floodgate-go/floodgate/cmd/floodgate/internal/accesslog"
@@ -45,6 +47,21 @@ func accessLog(n int) string {
 	return b.String()
 }
 
+// A terminal shows four times a second how much has been read.
+func TestTheProgressOfAReplay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		p := &progress{file: iotest.OneByteReader(strings.NewReader("0123456789")), name: "log", size: 10, out: &out}
+		for range 10 {
+			_, _ = p.Read(make([]byte, 9))
+			time.Sleep(100 * time.Millisecond)
+		}
+		if want := "\rlog: 10 %\rlog: 40 %\rlog: 70 %\rlog: 100 %"; out.String() != want {
+			t.Errorf("shows %q, want %q", &out, want)
+		}
+	})
+}
+
 func TestReplay(t *testing.T) {
 	one := file(t, "one.yaml", "policies: [{name: all, limits: 3/s fixed_window}]")
 	log := file(t, "access.log", accessLog(100))
@@ -59,6 +76,10 @@ func TestReplay(t *testing.T) {
 	}
 	t.Setenv("CLICOLOR_FORCE", "1")
 	if _, said := expect(t, 0, "", "replay", one, log); said != "\r"+log+": 100 %\r\x1b[K" {
+		t.Errorf("on a terminal, it says %q", said)
+	}
+	no := file(t, "no.log", "hello\n")
+	if _, said := expect(t, exitFailed, "", "replay", one, no); !strings.HasPrefix(said, "\r"+no+": 100 %\r\x1b[Kfloodgate: "+no+": none of its lines") {
 		t.Errorf("on a terminal, it says %q", said)
 	}
 	t.Setenv("CLICOLOR_FORCE", "")
@@ -76,25 +97,22 @@ func TestReplay(t *testing.T) {
 		t.Errorf("%v, %+v", err, r)
 	}
 
-	for sweep, plots := range map[bool]int{false: 1, true: 2} {
-		out, _ := expect(t, 0, "", "replay", one, log, "--format", "html", fmt.Sprint("--sweep=", sweep))
-		if strings.Count(out, "<svg") != plots || !strings.HasSuffix(out, "</html>\n") {
-			t.Errorf("sweep %t: the page\n%s", sweep, out)
-		}
+	if out, _ := expect(t, 0, "", "replay", one, log, "--format", "html", "--sweep"); strings.Count(out, "<svg") != 2 || !strings.HasSuffix(out, "</html>\n") {
+		t.Errorf("the page\n%s", out)
 	}
 	mine := file(t, "mine.log", `{"when":1795000000,"who":"a","what":"GET","where":"/"}`)
 	if out, _ := expect(t, 0, "", "replay", one, mine, "--fields", "time=when,addr=who,method=what,target=where"); !strings.Contains(out, "1 line, 1 request from") {
 		t.Errorf("fields of one's own: %s", out)
 	}
 
-	for name, args := range map[string][]string{
-		"a log that is not there": {"replay", one, log + "x"},
-		"a log that is no log":    {"replay", one, file(t, "no.log", "hello\nworld\n")},
-		"a log of another kind":   {"replay", one, file(t, "access.log.xz", "\xfd7zXZ\x00...")},
-		"a broken file":           {"replay", file(t, "bad.yaml", "a: 1"), log},
-	} {
-		if out, errs := expect(t, 1, "", args...); errs == "" || out != "" {
-			t.Errorf("%s: %q, %q", name, out, errs)
+	expect(t, exitFailed, "hello\n", "replay", one, "-")
+	const honest = "  honest clients (at most 1 request in each minute) that were denied: 0, "
+	if out, _ := expect(t, exitFine, "", "replay", one, log, "--honest", "1"); !strings.Contains(out, honest) {
+		t.Errorf("lacks %q:\n%s", honest, out)
+	}
+	for _, args := range [][]string{{one, file(t, "access.log.xz", "\xfd7zXZ\x00...")}, {file(t, "bad.yaml", "a: 1"), log}} {
+		if out, errs := expect(t, exitFailed, "", append([]string{"replay"}, args...)...); errs == "" || out != "" {
+			t.Errorf("%q: %q, %q", args, out, errs)
 		}
 	}
 }

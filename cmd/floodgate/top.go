@@ -74,7 +74,7 @@ func (t *topFlags) list(ctx context.Context, set *policy.Set, out io.Writer) err
 	err = t.Scan(ctx, t.limiter, t.rules, func(c redisstore.Stored) error {
 		total++
 		for i, l := range byName[c.Rule] {
-			if most := l.Capacity(); most > 0 && c.Results[i].Remaining < most {
+			if most := l.Capacity(); c.Results[i].Remaining < most {
 				found.add(near{set.PolicyOf(c.Rule), c.Rule, c.Name, l, c.Results[i], 1 - float64(c.Results[i].Remaining)/float64(most)})
 			}
 		}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -39,14 +40,26 @@ func take(t *testing.T, l *core.Limiter, n int64, key string) {
 	}
 }
 
-// SCAN may return a counter twice, also with other numbers.
+// SCAN may return a counter twice, also with other numbers. However many counters there are, few are held.
 func TestTopListsACounterOnce(t *testing.T) {
-	n := nearest{top: 2}
-	for i, name := range []string{"b", "c", "a", "a"} {
-		n.add(near{name: name, used: float64(i)})
+	n, held := nearest{top: 5}, 0
+	one := func(name, limit string, used float64) {
+		n.add(near{name: name, limit: core.Limit{Name: limit}, used: used})
 	}
-	if got := n.list(); len(got) != 2 || got[0].name != "a" || got[0].used != 3 || got[1].name != "c" {
-		t.Errorf("lists %+v", got)
+	for i := range 5000 {
+		one(fmt.Sprint(i), "l", 0.5-float64(i)/10000)
+		held = max(held, len(n.held))
+	}
+	for i, name := range []string{"b", "c", "a", "a"} {
+		one(name, "z", 0.6+float64(i/3)/10)
+		one(name, "l", 0.6+float64(i/3)/10)
+	}
+	var got []string
+	for _, l := range n.list() {
+		got = append(got, fmt.Sprint(l.name, l.limit.Name, l.used))
+	}
+	if want := "al0.7 az0.7 bl0.6 bz0.6 cl0.6"; strings.Join(got, " ") != want || held != slack+4*5+3 {
+		t.Errorf("lists %q, want %s; holds %d", got, want, held)
 	}
 }
 
@@ -69,6 +82,9 @@ func TestTopListsWhatIsUsed(t *testing.T) {
 		path := file(t, "limits.yaml", "policies: [{name: api, key: ip, limits: ["+text+"]}]")
 		out, _ := expect(t, exitFine, "", "top", path, "--store", "redis://"+server.Addr, "--top", "2")
 		listed := regexp.MustCompile(`\d+ per \w+`).FindAllString(out, -1)
+		if out, _ := expect(t, exitFine, "", "top", path, "--store", "redis://"+server.Addr, "--top", "1"); strings.Count(out, "\n") != min(3, 2+len(want)) {
+			t.Errorf("%s, one:\n%s", text, out)
+		}
 		if !strings.HasPrefix(out, "1 counter\n") || strings.Join(listed, " ") != want || strings.Contains(out, "NaN") {
 			t.Errorf("%s:\n%s", text, out)
 		}

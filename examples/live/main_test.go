@@ -13,9 +13,22 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/floodgate-go/floodgate/internal/exampletest"
+	"github.com/floodgate-go/floodgate/live"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// Only this machine, under a name of its own, is an operator.
+func TestOperators(t *testing.T) {
+	for c, want := range map[[2]string]bool{
+		{"127.0.0.1:8080", "127.0.0.1:5"}: true, {"[::1]:8080", "[::1]:5"}: true, {"localhost:8080", "127.0.0.1:5"}: true, {"site.test:8080", "127.0.0.1:5"}: false,
+		{"192.0.2.1:8080", "127.0.0.1:5"}: false, {"localhost.site.test:8080", "127.0.0.1:5"}: false, {"localhost:8080", "192.0.2.1:5"}: false, {"localhost:8080", ""}: false,
+	} {
+		if who, err := operator(&http.Request{Host: c[0], RemoteAddr: c[1]}, live.Action{}); (err == nil) != want || (who == "local") != want {
+			t.Errorf("%+v: %q, %v", c, who, err)
+		}
+	}
+}
 
 // The page shows the traffic of the program, and an operator on this machine lets a client in.
 func TestTheProgram(t *testing.T) {

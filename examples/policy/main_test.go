@@ -59,6 +59,10 @@ func TestTheGateway(t *testing.T) {
 	if err := os.WriteFile(path, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	own, _ := gateway(t, path, "")
+	if _, body := ask(t, "PUT", own+"/a"); body != "upstream: PUT \"/a\"\n" {
+		t.Errorf("the gateway's own server answers %q", body)
+	}
 	base, log := gateway(t, path, upstream.URL)
 	for _, method := range []string{"GET", "POST"} {
 		for i := range 5 {

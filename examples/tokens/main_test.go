@@ -72,8 +72,10 @@ func TestWordsAreCharged(t *testing.T) {
 	for range 5 { // 150 words and 100 reserved: 250 of 300
 		want("trial-11c2", "30", http.StatusOK)
 	}
-	want("trial-11c2", "many", http.StatusBadRequest) // costs nothing
-	want("trial-11c2", "100", http.StatusOK)          // 250, and 100 more are too many
+	for _, words := range []string{"many", "0", "-1", "5001"} {
+		want("trial-11c2", words, http.StatusBadRequest) // costs nothing
+	}
+	want("trial-11c2", "100", http.StatusOK) // 250, and 100 more are too many
 	want("trial-11c2", "1", http.StatusTooManyRequests)
 	want("nobody", "1950", http.StatusOK) // the quota of a key without a plan
 	want("nobody", "1", http.StatusTooManyRequests)

@@ -70,9 +70,7 @@ type translation struct {
 // wrong adds an error at the place of a node.
 func (t *translation) wrong(at ast.Node, field, problem, hint string) {
 	e := &policy.Error{File: t.file, Field: field, Problem: problem, Hint: hint}
-	if m, ok := at.(*ast.MappingValueNode); ok {
-		at = m.Key
-	} else if m, ok := at.(*ast.MappingNode); ok && !m.IsFlowStyle && len(m.Values) > 0 {
+	if m, ok := at.(*ast.MappingNode); ok && !m.IsFlowStyle && len(m.Values) > 0 {
 		at = m.Values[0].Key
 	}
 	if token := at.GetToken(); token != nil && token.Position != nil {
@@ -84,18 +82,13 @@ func (t *translation) wrong(at ast.Node, field, problem, hint string) {
 // mapping returns the fields of the mapping n. If n is not a mapping, it adds an error and
 // returns nil. It adds an error for a field that is not known, unless known is empty.
 func (t *translation) mapping(n ast.Node, path string, known ...string) map[string]ast.Node {
-	var values []*ast.MappingValueNode
-	switch n := n.(type) {
-	case *ast.MappingNode:
-		values = n.Values
-	case *ast.MappingValueNode:
-		values = []*ast.MappingValueNode{n}
-	default:
+	m, ok := n.(*ast.MappingNode)
+	if !ok {
 		t.wrong(n, path, "want a mapping", "")
 		return nil
 	}
 	fields := map[string]ast.Node{}
-	for _, v := range values {
+	for _, v := range m.Values {
 		name := v.Key.GetToken().Value
 		if len(known) > 0 && !slices.Contains(known, name) {
 			t.wrong(v.Key, join(path, name), "is not translated", "known are "+strings.Join(known, ", "))
@@ -126,9 +119,6 @@ func (t *translation) document(n ast.Node, path string) {
 		return
 	}
 	body := t.mapping(n, path)
-	if body == nil {
-		return
-	}
 	name := ""
 	if metadata := body["metadata"]; metadata != nil {
 		if n, ok := t.mapping(metadata, join(path, "metadata"))["name"].(*ast.StringNode); ok {

@@ -1,6 +1,8 @@
 package replay
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -9,11 +11,14 @@ import (
 
 func TestTheTargetOfALine(t *testing.T) {
 	for target, want := range map[string]string{
-		"/a?b=c": "/a /a b=c", "/a%41?b": "/aA /a%41 b", "/a%zz": "/a%zz /a%zz ", "/a?b?c": "/a /a b?c", "//h/a": "//h/a //h/a ", "/?": "/ / ",
+		"/a?b=c": "/a /a b=c", "/a%41?b": "/aA /a%41 b", "/a%zz": "/a%zz /a%zz ", "//h/a": "//h/a //h/a ", "/?": "/ / ",
 		"http://h/a%41?b=c": "/aA /a%41 b=c", "http://h": "/ / ", "*": "* * ", "h:443": "h:443 h:443 ", "a/b": "a/b a/b ", "http://%zz/a": "http://%zz/a http://%zz/a ",
 	} {
 		var r request
 		r.set(accesslog.Entry{Target: target})
+		if value, found := r.Query("b"); found != strings.HasPrefix(r.RawQuery(), "b") || found && value != strings.TrimPrefix(strings.TrimPrefix(r.RawQuery(), "b"), "=") {
+			t.Errorf("%s: b is %q, %t", target, value, found)
+		}
 		if got := r.Path() + " " + r.EscapedPath() + " " + r.RawQuery(); got != want {
 			t.Errorf("%s is %q, want %q", target, got, want)
 		}
@@ -34,14 +39,37 @@ func TestTheClientOfALine(t *testing.T) {
 	}
 }
 
-// The memory of a tally is bounded. The keys that it has count on.
+// The memory of a tally is bounded. The keys that it has count on. A report says how many requests it leaves out, and
+// lists twenty keys.
 func TestATallyThatIsFull(t *testing.T) {
-	n := newTally[keyCount](2)
-	for _, key := range []string{"a", "b", "c", "a", "d"} {
-		n.at(key).requests++
+	r, err := New(Config{Text: []byte("policies: [{name: a, key: ip, limits: 1/h}]"), HonestPerMinute: 9})
+	if err != nil {
+		t.Fatal(err)
 	}
-	if len(n.values) != 2 || n.at("a").requests != 2 || n.missed != 2 {
-		t.Errorf("%d keys, %+v of a, %d missed", len(n.values), n.at("a"), n.missed)
+	defer r.Close() //nolint:errcheck // its counters are in memory
+	r.keys.max, r.clients.max = 22, 21
+	want, got := []string{"10.0.0.125"}, []string(nil)
+	for i := range 25 {
+		addr := fmt.Sprintf("10.0.0.%d", 125-i)
+		for range 2 + (24-i)/24 {
+			r.decide(&accesslog.Entry{Addr: addr, Method: "GET", Target: "/"})
+		}
+	}
+	for i := range 19 {
+		want = append(want, fmt.Sprintf("10.0.0.%d", 104+i))
+	}
+	rep := r.Report()
+	for _, k := range rep.Keys {
+		got = append(got, k.Key)
+	}
+	if !slices.Equal(got, want) || rep.KeysMissed != 6 || rep.Clients.Missed != 8 || len(rep.Clients.Examples) != 20 {
+		t.Errorf("lists %q, want %q; misses %d and %d requests; clients: %+v", got, want, rep.KeysMissed, rep.Clients.Missed, rep.Clients)
+	}
+	for i := range 200 {
+		r.request.lacks(fmt.Sprint(i))
+	}
+	if len(r.request.missing) != 100 {
+		t.Errorf("names %d values that the log lacks, want 100", len(r.request.missing))
 	}
 }
 
