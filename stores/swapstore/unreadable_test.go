@@ -116,12 +116,15 @@ func TestWhatLeavesAValueThatCannotBeReadAsItIs(t *testing.T) {
 	}
 }
 
-// A line a minute is logged, which says what is done. A clock that is set back does not
-// silence the log.
+// A line a minute is logged, which says what is done. A clock that is set back does not silence
+// the log, and no message silences another.
 func TestReportsAreLoggedOnceAMinute(t *testing.T) {
 	var log strings.Builder
-	w := newWorld(t, slog.New(slog.NewTextHandler(&log, nil)), hourly("a"))
+	w := newWorld(t, nil, hourly("a"))
+	defer slog.SetDefault(slog.Default())
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
 	w.put(stored("a"), "abc")
+	want := `level=WARN msg="floodgate: a stored value cannot be read" limiter=l name=` + stored("a") + " action=replace\n"
 	for i, step := range []struct {
 		pass time.Duration
 		want bool
@@ -132,8 +135,14 @@ func TestReportsAreLoggedOnceAMinute(t *testing.T) {
 		w.clock.advance(step.pass)
 		log.Reset()
 		w.do(core.OpPeek, 1)
-		if got := log.String(); strings.Contains(got, "cannot be read") != step.want || step.want && !strings.Contains(got, "action=replace") {
+		if _, got, _ := strings.Cut(log.String(), " "); got != map[bool]string{true: want}[step.want] {
 			t.Errorf("report %d: logged %q, want a line: %v", i, got, step.want)
 		}
+	}
+	delete(w.values, stored("a"))
+	w.do(core.OpTake, 1)
+	w.clock.advance(-3 * time.Hour)
+	if w.do(core.OpPeek, 1); !strings.Contains(log.String(), "a stored time is a window or more ahead") {
+		t.Errorf("logged %q", &log)
 	}
 }
