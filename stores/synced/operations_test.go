@@ -256,6 +256,18 @@ func TestThrough(t *testing.T) {
 	if _, err := limiters[0].Take(context.Background(), 1, core.Hit{Rule: "r", Key: "k"}); !errors.Is(err, errDown) {
 		t.Errorf("without the backend: %v", err)
 	}
+	synctest.Test(t, func(t *testing.T) {
+		b := newShared()
+		s := newStore(t, b, synced.Config{Windows: []time.Duration{day}})
+		b.latency = time.Hour
+		for i := range int64(2) { // adds a hit, and reads only
+			began := time.Now()
+			rate, err := s.Increment(t.Context(), "k", day, i)
+			if !errors.Is(err, context.DeadlineExceeded) || rate != 0 || time.Since(began) != synced.DefaultTimeout {
+				t.Errorf("an Increment by %d: %v, %v after %v", i, rate, err, time.Since(began))
+			}
+		}
+	})
 }
 
 // With Interval 0, hits of the window before can be refunded and reset too, and
