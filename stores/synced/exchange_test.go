@@ -128,31 +128,33 @@ func TestAKeyThatIsUsedAgain(t *testing.T) {
 
 // Hits that are given back long after their window has ended are given back in it.
 func TestARefundInTheNextWindow(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newShared()
-		_, limiters := newNodes(t, b, 1, synced.Config{Interval: time.Second}, aligned(100, time.Minute))
-		time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(time.Minute + 50*time.Second)))
-		d, err := limiters[0].Take(t.Context(), 40, core.Hit{Rule: "r", Key: "k"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(30 * time.Second)
-		take(t, limiters[0], "k")
-		time.Sleep(2 * time.Second)
-		if err := limiters[0].Adjust(t.Context(), d, 0); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(2 * time.Second)
-		time.Sleep(3 * time.Minute)
-		take(t, limiters[0], "k")
-		if err := limiters[0].Adjust(t.Context(), d, 0); err != nil { // their window does not count any more
-			t.Fatal(err)
-		}
-		time.Sleep(2 * time.Second)
-		if got := b.total(); got != 2 {
-			t.Errorf("the backend has %d hits, want 2", got)
-		}
-	})
+	for _, interval := range []time.Duration{time.Second, 0} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newShared()
+			_, limiters := newNodes(t, b, 1, synced.Config{Interval: interval}, aligned(100, time.Minute))
+			time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(time.Minute + 50*time.Second)))
+			d, err := limiters[0].Take(t.Context(), 40, core.Hit{Rule: "r", Key: "k"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(30 * time.Second)
+			take(t, limiters[0], "k")
+			time.Sleep(2 * time.Second)
+			if err := limiters[0].Adjust(t.Context(), d, 0); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(2 * time.Second)
+			time.Sleep(3 * time.Minute)
+			take(t, limiters[0], "k")
+			if err := limiters[0].Adjust(t.Context(), d, 0); err != nil { // their window does not count any more
+				t.Fatal(err)
+			}
+			time.Sleep(2 * time.Second)
+			if got := b.total(); got != 2 {
+				t.Errorf("the backend has %d hits, want 2", got)
+			}
+		})
+	}
 }
 
 // recorder notes every push, and whether two ran at once.
@@ -339,9 +341,11 @@ func TestSync(t *testing.T) {
 			if err := s.Sync(t.Context()); err != nil {
 				t.Errorf("interval %v: %v", interval, err)
 			}
+			l := newLimiter(t, s, aligned(10, day))
 			_ = s.Close(t.Context())
-			if _, err := s.Rate(t.Context(), "k", time.Minute, 0); !errors.Is(err, core.ErrClosed) {
-				t.Errorf("interval %v: Rate after Close: %v", interval, err)
+			_, err := s.Rate(t.Context(), "k", time.Minute, 0)
+			if _, taken := l.Take(t.Context(), 1, core.Hit{Rule: "r", Key: "k"}); !errors.Is(err, core.ErrClosed) || !errors.Is(taken, core.ErrClosed) {
+				t.Errorf("interval %v: after Close, Rate: %v; Take: %v", interval, err, taken)
 			}
 		}
 	})

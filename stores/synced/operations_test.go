@@ -3,6 +3,7 @@ package synced_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -99,6 +100,9 @@ func TestQuotasOfARequest(t *testing.T) {
 					t.Errorf("take %d, %d with a quota of %d: allowed %v, %+v", i, c.cost, c.quota, b.Allowed, r)
 				}
 			}
+			if b := k.do(core.OpPeek, 1, core.Unlimited); !b.Allowed || !b.Items[0].Results[0].Allowed {
+				t.Errorf("a peek without a quota: %+v", b)
+			}
 			if got := k.left(core.MaxQuota); got != 0 {
 				t.Errorf("%d left, want 0: the count stops at the highest quota", got)
 			}
@@ -111,17 +115,17 @@ func TestCharge(t *testing.T) {
 	eachWay(t, func(t *testing.T, interval time.Duration) {
 		s := newStore(t, newShared(), synced.Config{Interval: interval, Log: quiet})
 		defer closeAll(t, s)
-		k := bindRule(t, s, core.Limit{Quota: 10, Window: time.Hour, Algorithm: core.FixedWindow, Aligned: true}, core.Limit{Quota: 100, Window: 24 * time.Hour, Aligned: true})
-		k.take(3)
-		b := k.charge(30)
-		for i, want := range []int64{0, 67} {
-			if r := b.Items[0].Results[i]; !b.Allowed || !r.Allowed || r.Remaining != want || r.RetryAfter != 0 {
-				t.Errorf("limit %d: allowed %v, %+v, want %d left", i, b.Allowed, r, want)
+		k := bindRule(t, s, core.Limit{Quota: 10, Window: time.Hour, Algorithm: core.FixedWindow, Aligned: true}, aligned(100, time.Minute))
+		want := func(b *core.Batch, want string) {
+			t.Helper()
+			if got := fmt.Sprint(b.Allowed, b.Items[0].Results); got != want {
+				t.Errorf("%s, want %s", got, want)
 			}
 		}
-		if b := k.take(1); b.Allowed || b.Items[0].Results[0].RetryAfter != time.Hour-time.Millisecond {
-			t.Errorf("above the quota: %v, %+v", b.Allowed, b.Items[0].Results)
-		}
+		want(k.take(3), "true [{true 7 59m59.999s 59m59.999s 0s} {true 97 1m39.999001s 59.999001s 0s}]")
+		b := k.charge(30)
+		want(b, "true [{true 0 59m59.999s 59m59.999s 0s} {true 67 1m58.180819s 59.999001s 0s}]")
+		want(k.take(1), "false [{false 0 59m59.999s 59m59.999s 59m59.999s} {true 67 1m58.180819s 59.999001s 0s}]")
 		time.Sleep(500 * time.Millisecond)
 		for _, part := range []int64{4, 25} {
 			b.Items[0].Cost = part
@@ -139,6 +143,8 @@ func TestCharge(t *testing.T) {
 		if got := k.left(40, 100); got != 35 {
 			t.Errorf("%d left after a charge of nothing, want 35", got)
 		}
+		time.Sleep(time.Minute)
+		want(k.charge(1), "true [{true 4 58m59.499s 58m59.499s 0s} {true 95 59.499001s 11.499001s 0s}]")
 	})
 }
 
@@ -258,7 +264,11 @@ func TestThrough(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		b := newShared()
-		s := newStore(t, b, synced.Config{Windows: []time.Duration{day}})
+		s, other := newStore(t, b, synced.Config{Windows: []time.Duration{day}}), newStore(t, &node{b}, synced.Config{Windows: []time.Duration{day}})
+		_, _ = other.Increment(t.Context(), "k", day, 7)
+		if rate, err := s.Rate(t.Context(), "k", day, 0); err != nil || rate != 7 {
+			t.Errorf("of 7 hits of another process, Rate knows %v, %v", rate, err)
+		}
 		b.latency = time.Hour
 		for i := range int64(2) { // adds a hit, and reads only
 			began := time.Now()

@@ -44,9 +44,10 @@ func take(t testing.TB, l *core.Limiter, key string) bool {
 	return d.Allowed
 }
 
+// left peeks for one hit, which is not charged.
 func left(t testing.TB, l *core.Limiter, key string) int64 {
 	t.Helper()
-	d, err := l.Peek(context.Background(), 0, core.Hit{Rule: "r", Key: key})
+	d, err := l.Peek(context.Background(), 1, core.Hit{Rule: "r", Key: key})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,12 +151,16 @@ func TestStats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newShared()
 		through := newStore(t, b, synced.Config{Namespace: "through", Windows: []time.Duration{day}})
-		newLimiter(t, through, aligned(10, day))
-		if got := through.Stats(); got != (synced.Stats{}) {
-			t.Errorf("with Interval 0 something is fetched: %+v", got)
+		l := newLimiter(t, through, aligned(1, day))
+		for i, do := range []func(){ // nothing is fetched, a decision is an exchange, and a denial is two
+			func() {}, func() { left(t, l, "k") }, func() { take(t, l, "k") }, func() {}, func() { take(t, l, "k") },
+		} {
+			if do(); i != 3 && through.Stats() != (synced.Stats{Exchanges: uint64(i)}) {
+				t.Errorf("with Interval 0, step %d: %+v", i, through.Stats())
+			}
 		}
 		s := newStore(t, b, synced.Config{Interval: time.Hour, Log: quiet})
-		l := newLimiter(t, s, aligned(10, day))
+		l = newLimiter(t, s, aligned(10, day))
 		for i := range 30 { // 2 differences each: 1 batch
 			take(t, l, fmt.Sprint(i))
 		}
@@ -354,6 +359,13 @@ func TestWrongConfigurationIsNamed(t *testing.T) {
 		if _, err := s.Increment(context.Background(), "k", time.Second, value); !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
+	}
+	if got, err := s.Increment(t.Context(), "k", time.Minute, core.MaxQuota); err != nil || got != core.MaxQuota {
+		t.Errorf("the largest Increment: %v, %v", got, err)
+	}
+	_, first1 := s.Open("twice", nil)
+	if _, err := s.Open("twice", nil); first1 != nil || !errors.Is(err, core.ErrConfig) || !strings.HasSuffix(err.Error(), `: Name: "twice": this store already counts for a limiter of that name`) {
+		t.Errorf("a limiter's name once and twice: %v, %v", first1, err)
 	}
 	const ops = core.OpTake | core.OpPeek | core.OpCharge | core.OpRefund | core.OpReset
 	for want, c := range map[core.Guarantees]synced.Config{

@@ -161,6 +161,12 @@ func TestTheClockIsCorrected(t *testing.T) {
 		}
 		take(t, l, "k")
 	}
+	sliding := newLimiterNamed(t, s, "sliding", aligned(10, time.Minute))
+	take(t, sliding, "k")
+	clock.Advance(2 * time.Minute)
+	if got := left(t, sliding, "k"); got != 10 {
+		t.Errorf("two windows later: %d left, want 10", got)
+	}
 }
 
 // Increment by 0, Rate and Peek only read: in a full table they evict no counter, and
