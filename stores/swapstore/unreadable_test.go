@@ -102,7 +102,7 @@ func TestWhatLeavesAValueThatCannotBeReadAsItIs(t *testing.T) {
 			}
 			b := w.batch(cost)
 			err := storetest.Do(t.Context(), w.counters, op, b)
-			if op == core.OpPeek && (!b.Allowed || b.Items[0].Results[0].Remaining != 0) {
+			if r := b.Items[0].Results[0]; op == core.OpPeek && (!b.Allowed || !r.Allowed || r.Remaining != 0 || r.RetryAfter != 0) {
 				t.Errorf("a peek of %q: %+v", value, b)
 			}
 			if fails := newer && op&(core.OpGrant|core.OpCharge|core.OpBlock) != 0; (err != nil) != fails || err != nil && !errors.Is(err, core.ErrNotCharged) {
@@ -113,6 +113,12 @@ func TestWhatLeavesAValueThatCannotBeReadAsItIs(t *testing.T) {
 				t.Errorf("%v, %q: it is now %q", op, value, got)
 			}
 		}
+	}
+	w := newWorld(t, quiet, denying("a", core.PerHour(3)))
+	w.put(stored("a"), "abc")
+	w.at(func(step int) error { return map[int]error{2: errFault}[step] })
+	if err := w.try(core.OpTake, 1); !errors.Is(err, errFault) || !errors.Is(err, core.ErrNotCharged) {
+		t.Errorf("the mark cannot be stored: %v", err)
 	}
 }
 
