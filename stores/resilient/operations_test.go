@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
@@ -94,29 +93,6 @@ func TestRefundsInAndAfterAnOutage(t *testing.T) {
 		left(nil, 4)
 		left(errGone, 4)
 	}
-}
-
-// A refund for which the store was not asked can be made later.
-func TestARefundThatWasNotSentCanBeRepeated(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newLink(nil)
-		l := newLimiter(t, newStore(t, f, resilient.Config{Failures: 1}), fixed(5, time.Hour))
-		d, _ := take(l)
-		f.fail(errGone)
-		_, _ = take(l)
-		if err := l.Adjust(t.Context(), d, 0); !errors.Is(err, core.ErrNotCharged) || !errors.Is(err, resilient.ErrDown) {
-			t.Fatal(err)
-		}
-		f.fail(nil)
-		time.Sleep(2 * time.Second)
-		allowed(t, l, 1, user("bob"))
-		if err := l.Adjust(t.Context(), d, 0); err != nil {
-			t.Error(err)
-		}
-		if d, err := l.Peek(t.Context(), 0, alice); err != nil || d.Remaining != 5 {
-			t.Errorf("%d left, want 5, %v", d.Remaining, err)
-		}
-	})
 }
 
 // operations are what an operator does with a key.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -211,18 +210,6 @@ func TestTheWindowsOfIncrement(t *testing.T) {
 	}
 }
 
-// Two processes that give back the same hits would give back too many.
-func TestHitsCannotBeGranted(t *testing.T) {
-	for name, interval := range intervals {
-		l := core.Must(core.New(core.Config{Name: name, Store: newStore(t, newShared(), synced.Config{Interval: interval}), Rules: []core.Rule{
-			{Name: "r", Limits: []core.Limit{{Quota: 5, Window: time.Hour, Aligned: true}}},
-		}}))
-		if _, err := l.Grant(t.Context(), 1, core.Hit{Rule: "r", Key: "k"}); !errors.Is(err, core.ErrUnsupported) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
-
 // With Interval 0, processes together allow no more than the quota.
 func TestThrough(t *testing.T) {
 	b := newShared()
@@ -278,107 +265,4 @@ func TestThrough(t *testing.T) {
 			}
 		}
 	})
-}
-
-// With Interval 0, hits of the window before can be refunded and reset too, and
-// are then refunded once, even if two processes reset a key at the same moment.
-func TestThroughInTheNextWindow(t *testing.T) {
-	hit := core.Hit{Rule: "r", Key: "k"}
-	for name, row := range map[string]struct {
-		giveBack func(t *testing.T, limiters []*core.Limiter, d core.Decision) error
-		hits     int64 // that are left in the backend
-	}{
-		"nothing": {func(*testing.T, []*core.Limiter, core.Decision) error { return nil }, 60},
-		"a refund": {func(t *testing.T, limiters []*core.Limiter, d core.Decision) error {
-			return limiters[1].Adjust(t.Context(), d, 0)
-		}, 20},
-		"a reset": {func(t *testing.T, limiters []*core.Limiter, _ core.Decision) error {
-			return limiters[1].Reset(t.Context(), hit)
-		}, 0},
-		"two resets at once": {func(t *testing.T, limiters []*core.Limiter, _ core.Decision) error {
-			var wg sync.WaitGroup
-			wg.Go(func() {
-				if err := limiters[0].Reset(t.Context(), hit); err != nil {
-					t.Error(err)
-				}
-			})
-			err := limiters[1].Reset(t.Context(), hit)
-			wg.Wait()
-			return err
-		}, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := newShared()
-				b.latency = 10 * time.Millisecond
-				_, limiters := newNodes(t, b, 2, synced.Config{}, aligned(100, time.Minute))
-				time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(time.Minute + 50*time.Second)))
-				if _, err := limiters[0].Take(t.Context(), 20, hit); err != nil {
-					t.Fatal(err)
-				}
-				d, err := limiters[0].Take(t.Context(), 40, hit)
-				if err != nil {
-					t.Fatal(err)
-				}
-				time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(90 * time.Second)))
-				if err := row.giveBack(t, limiters, d); err != nil {
-					t.Fatal(err)
-				}
-				if got := b.total(); got != row.hits {
-					t.Errorf("the backend has %d hits, want %d", got, row.hits)
-				}
-				if got, want := left(t, limiters[0], "k"), 100-row.hits/2; got != want && got != want+1 {
-					t.Errorf("%d left just after the middle of the window, want %d", got, want)
-				}
-			})
-		})
-	}
-}
-
-// Processes that reset a key at the same moment, or refund what another one resets, give the same
-// hits back. No counter falls below 0 for that: afterwards the key has its quota, and no hit more.
-func TestHitsThatAreGivenBackTwice(t *testing.T) {
-	const quota = 20
-	hit := core.Hit{Rule: "r", Key: "k"}
-	for _, interval := range []time.Duration{time.Second, 0} {
-		synctest.Test(t, func(t *testing.T) {
-			b := newShared()
-			_, limiters := newNodes(t, b, 3, synced.Config{Interval: interval}, aligned(quota, day))
-			var own []core.Decision
-			for i := range 8 {
-				d, err := limiters[i%2].Take(t.Context(), 1, hit)
-				if err != nil || !d.Allowed {
-					t.Fatalf("%v, %v", d, err)
-				}
-				own = append(own, d)
-			}
-			time.Sleep(3 * time.Second) // all know of all
-			for i, l := range limiters[:2] {
-				if err := l.Reset(t.Context(), hit); err != nil {
-					t.Fatal(err)
-				}
-				if err := l.Adjust(t.Context(), own[i], 0); err != nil {
-					t.Fatal(err)
-				}
-			}
-			time.Sleep(5 * time.Second)
-			if got := b.total(); got != 0 {
-				t.Errorf("interval %v: the backend has %d hits, want 0", interval, got)
-			}
-			allowed := 0
-			for range 10 {
-				for _, l := range limiters {
-					left(t, l, "k") // so that the next exchange asks for it
-					time.Sleep(3 * interval)
-					if take(t, l, "k") {
-						allowed++
-					}
-					time.Sleep(interval) // the hit is pushed
-				}
-			}
-			if allowed != quota {
-				t.Errorf("interval %v: %d allowed of a quota of %d", interval, allowed, quota)
-			}
-		})
-	}
 }
