@@ -145,7 +145,7 @@ func TestTheErrorTellsThatNothingWasCharged(t *testing.T) {
 			}
 		}
 		err := storetest.Do(t.Context(), w.counters, row.op, b)
-		if err == nil || !strings.HasPrefix(err.Error(), fmt.Sprintf("step %d: ", row.fails)) || errors.Is(err, errFault) != (row.err == errFault) || errors.Is(err, core.ErrNotCharged) != row.want {
+		if err == nil || !strings.HasPrefix(err.Error(), fmt.Sprintf("step %d: ", row.fails)) || errors.Is(err, errFault) != errors.Is(row.err, errFault) || errors.Is(err, core.ErrNotCharged) != row.want {
 			t.Errorf("%v: %s: the error %v says that nothing was charged: %v, want %v", row.op, row.name, err, !row.want, row.want)
 		}
 		if got := w.left(); !slices.Equal(got, row.left) {
