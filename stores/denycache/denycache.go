@@ -208,10 +208,7 @@ func (c *counters) cachedKey(k key, results []core.Result, now int64) bool {
 	switch {
 	case d == nil:
 		return false
-	case now >= d.until || now < d.at: // over, or the clock was set back
-		delete(c.denied, k)
-		return false
-	case now >= d.ask:
+	case now < d.at || now >= d.ask: // the clock was set back, or it is time to ask
 		d.ask = d.until
 		return false
 	}

@@ -22,8 +22,7 @@ type asked struct {
 	oneByOne   bool   // several items are taken one by one
 	before     func() // is called once, before an operation
 	after      func() // is called once, after an operation and before its answer
-	counters   core.Counters
-	unlookedAt bool // all items of a denied batch but the last are
+	unlookedAt bool   // all items of a denied batch but the last are
 }
 
 func (a *asked) Guarantees() core.Guarantees {
@@ -34,7 +33,6 @@ func (a *asked) Guarantees() core.Guarantees {
 
 func (a *asked) Open(limiter string, rules []core.StoreRule) (core.Counters, error) {
 	c, err := a.Store.Open(limiter, rules)
-	a.counters = c
 	return askedCounters{c, a}, err
 }
 
@@ -134,14 +132,6 @@ func (f *fixture) useUp() {
 	f.take(f.k(f.rules[0].Limits[len(f.rules[0].Limits)-1].Quota))
 	if f.take(f.k(1)).Allowed {
 		f.t.Fatal("allowed above the quota")
-	}
-}
-
-// elsewhere does an operation on the key k as another process.
-func (f *fixture) elsewhere(op core.Op) {
-	f.t.Helper()
-	if err := storetest.Do(context.Background(), f.inner.counters, op, &core.Batch{Items: []core.Item{f.k(1)}}); err != nil {
-		f.t.Fatal(err)
 	}
 }
 

@@ -61,7 +61,7 @@ func TestAHungStore(t *testing.T) {
 		if n := f.asked.Load() - asked; n != 1 || slow.Load() != 1 {
 			t.Errorf("%d of 1000 tried the store, %d had to wait; want 1", n, slow.Load())
 		}
-		if len(changes) != 1 || changes[0].Up || changes[0].Err == nil {
+		if len(changes) != 1 || changes[0].Up || changes[0].Server != "" || !errors.Is(changes[0].Err, context.DeadlineExceeded) {
 			t.Errorf("reported: %+v", changes)
 		}
 		f.hang.Store(false)
@@ -71,7 +71,16 @@ func TestAHungStore(t *testing.T) {
 				t.Errorf("take %d after the store has come back", i)
 			}
 		}
-		if len(changes) != 2 || !changes[1].Up || changes[1].Err != nil {
+		if len(changes) != 2 || changes[1] != (resilient.Change{Up: true}) {
+			t.Errorf("reported: %+v", changes)
+		}
+		f.fail(errGone) // a failure that needs no time counts, whoever is in a hurry
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		for range 3 {
+			_, _ = l.Take(ctx, 1, alice)
+		}
+		if len(changes) != 3 || changes[2].Up || !errors.Is(changes[2].Err, errGone) {
 			t.Errorf("reported: %+v", changes)
 		}
 	})
@@ -169,14 +178,14 @@ func TestWhatIsLogged(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		want("the store is back", up)
-		for range 119 {
+		for range 181 {
 			f.fail(errGone)
 			_, _ = take(l)
 			f.fail(nil)
 			_, _ = take(l)
 			time.Sleep(time.Second)
 		}
-		want("failures now and then for two minutes", down, down)
+		want("failures now and then for three minutes", down, down, down, down)
 		f.fail(errGone)
 		allowed(t, l, 4, alice)
 		want("four failures within a minute of the last line")

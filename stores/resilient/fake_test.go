@@ -97,6 +97,7 @@ func (c linkCounters) Do(ctx context.Context, b *core.Batch) error {
 		time.Sleep(time.Duration(l.slow.Load()))
 	}
 	if err := c.Counters.Do(ctx, b); err != nil || !l.late.Load() {
+		b.Allowed = b.Allowed && b.Op&(core.OpTake|core.OpPeek|core.OpCharge|core.OpGrant) != 0 // nothing else sets it
 		return err
 	}
 	return errGone

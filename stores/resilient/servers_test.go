@@ -130,7 +130,10 @@ func TestEachServerHasACircuit(t *testing.T) {
 				if take("B1", "A1", "A2") || take("A1") || !store.Up() {
 					t.Error("A is back, and not asked")
 				}
-				if got := log.String(); named && (strings.Count(got, "\n") != 2 || strings.Count(got, " server=A") != 2) {
+				if len(changes) != 2 || changes[1] != (resilient.Change{Server: "A", Up: true}) {
+					t.Errorf("changes %+v", changes)
+				}
+				if got := log.String(); named && (strings.Count(got, "\n") != 2 || strings.Count(got, " limiter=l server=A") != 2) {
 					t.Errorf("logged\n%s", got)
 				}
 			})

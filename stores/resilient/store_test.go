@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -142,10 +143,13 @@ func TestTheQuotasOfARequestAreShared(t *testing.T) {
 // FailOpen reports that everything is left, of the request's own quota too.
 func TestWhatIsLeftWhileFailingOpen(t *testing.T) {
 	f := newLink(nil)
-	f.fail(errGone)
 	c := core.Must(newStore(t, f, resilient.Config{OnFailure: resilient.FailOpen}).Open("l", []core.StoreRule{{Name: "user", Limits: []core.Limit{
 		core.PerHour(100), {Quota: 60, Window: time.Hour, Algorithm: core.TokenBucket, Burst: 9},
 	}}}))
+	if err := storetest.Do(t.Context(), c, core.OpCharge, &core.Batch{Items: []core.Item{{Key: []byte("k"), Cost: 50, Results: make([]core.Result, 2)}}}); err != nil {
+		t.Fatal(err)
+	}
+	f.fail(errGone)
 	for _, row := range []struct {
 		quotas []int64
 		want   [2]int64
@@ -256,7 +260,8 @@ func TestReopen(t *testing.T) {
 		return core.Config{Name: "l", Rules: []core.Rule{{Name: "user", Limits: []core.Limit{core.PerHour(quota)}}}}
 	}
 	c := config(8)
-	c.Store = newStore(t, f, resilient.Config{Instances: 2})
+	var log strings.Builder
+	c.Store = newStore(t, f, resilient.Config{Instances: 2, Log: slog.New(slog.NewTextHandler(&log, nil))})
 	l := core.Must(core.New(c))
 	allowed(t, l, 3, alice)
 	c.Rules = config(20).Rules
@@ -270,8 +275,11 @@ func TestReopen(t *testing.T) {
 	if n := allowed(t, l, 20, alice); n != 6 {
 		t.Errorf("%d allowed, want 6: the rest of a share of 10", n)
 	}
-	if d, err := take(l); err != nil || !d.Degraded {
-		t.Error(d, err)
+	if d, err := take(l); err != nil || !d.Degraded || !strings.Contains(log.String(), " limiter=l ") {
+		t.Error(d, err, &log)
+	}
+	if err := errors.Join(f.Store.(*server).Store.(*core.Memory).Close(), l.Reconfigure(c)); !errors.Is(err, core.ErrClosed) {
+		t.Errorf("the other store is closed: %v", err)
 	}
 }
 
@@ -279,6 +287,10 @@ func TestClose(t *testing.T) {
 	f := newLink(nil)
 	s := newStore(t, f, resilient.Config{})
 	l := newLimiter(t, s, core.PerHour(5))
+	f.fail(errGone)
+	d, _ := take(l)
+	f.fail(nil)
+	c := core.Must(s.Open("second", nil))
 	if err := errors.Join(s.Close(), s.Close()); err != nil {
 		t.Error(err)
 	}
@@ -289,8 +301,12 @@ func TestClose(t *testing.T) {
 	if _, err := take(l); !errors.Is(err, core.ErrClosed) || !errors.Is(err, errGone) {
 		t.Errorf("%v, want ErrClosed and the cause", err)
 	}
-	if _, err := s.Open("another", nil); !errors.Is(err, core.ErrClosed) {
-		t.Error(err)
+	if err := l.Adjust(t.Context(), d, 0); !errors.Is(err, core.ErrClosed) {
+		t.Errorf("the refund of a decision without the store: %v", err)
+	}
+	_, err := s.Open("another", nil)
+	if _, again := c.Reopen(nil); !errors.Is(err, core.ErrClosed) || !errors.Is(again, core.ErrClosed) {
+		t.Error(err, again)
 	}
 }
 
@@ -321,10 +337,17 @@ func TestGuarantees(t *testing.T) {
 func TestAWrongConfigurationIsNamed(t *testing.T) {
 	memory := core.Must(core.NewMemory(core.MemoryConfig{}))
 	_, err := resilient.New((*core.Memory)(nil), resilient.Config{OnFailure: 7, Instances: -1, Timeout: -1, Failures: -2, Retry: time.Microsecond})
-	for _, want := range []string{"Store: *core.Memory: is nil", "OnFailure: 7", "Instances: -1", "Timeout: -1ns", "Failures: -2", "Retry: 1µs"} {
-		if !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), want) {
+	for _, want := range []string{
+		"Store: *core.Memory: is nil: must be a store", "OnFailure: 7: must be Local, FailOpen or FailClosed",
+		"Instances: -1: must be from 1 to 1048576, or 0 for 1", "Timeout: -1ns: must be 1ms or more, or 0 for 150ms",
+		"Failures: -2: must be 1 or more, or 0 for 5", "Retry: 1µs: must be 1ms or more, or 0 for 1s",
+	} {
+		if !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error()+"\n", ": "+want+"\n") {
 			t.Errorf("%q is not in:\n%v", want, err)
 		}
+	}
+	if got := fmt.Sprint(resilient.Local, resilient.FailOpen, resilient.FailClosed, resilient.Mode(3)); got != "local fail open fail closed Mode(3)" {
+		t.Errorf("the modes are %q", got)
 	}
 	for want, c := range map[string]resilient.Config{
 		"Instances: 2":       {OnFailure: resilient.FailOpen, Instances: 2},

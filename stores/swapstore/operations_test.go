@@ -27,8 +27,10 @@ func TestAnOperationGivesUpAfterItsAttempts(t *testing.T) {
 			w.at(func(int) error { w.overtake(stored("a")); return nil })
 			began := time.Now()
 			err := w.try(op, 1)
-			if !errors.Is(err, core.ErrContended) || !errors.Is(err, core.ErrNotCharged) || w.steps != 2*cmp.Or(attempts, 32) || time.Since(began) > time.Second {
-				t.Errorf("%v: error %v after %d loads and swaps in %v", op, err, w.steps, time.Since(began))
+			n, pauses := cmp.Or(attempts, 32), time.Since(began)
+			if !errors.Is(err, core.ErrContended) || !errors.Is(err, core.ErrNotCharged) || !strings.HasPrefix(err.Error(), fmt.Sprintf(`limiter "l": %d attempts: `, n)) ||
+				w.steps != 2*n || (pauses > 0) != (n > 1) || pauses > time.Second {
+				t.Errorf("%v: error %v after %d loads and swaps in %v", op, err, w.steps, pauses)
 			}
 		}
 	})
@@ -99,7 +101,7 @@ func TestTheLifetimeOfAValue(t *testing.T) {
 }
 
 // The error of an operation wraps ErrNotCharged if it is certain to have changed nothing:
-// the caller may try again then.
+// the caller may try again then. It has the cause, whatever else has failed.
 func TestTheErrorTellsThatNothingWasCharged(t *testing.T) {
 	rejected := fmt.Errorf("rejected: %w", core.ErrNotCharged)
 	for _, row := range []struct {
@@ -131,7 +133,7 @@ func TestTheErrorTellsThatNothingWasCharged(t *testing.T) {
 		taken := w.do(core.OpTake, 2, 2)
 		w.at(func(step int) error {
 			if step == row.fails || step > row.fails && row.lasting {
-				return row.err
+				return fmt.Errorf("step %d: %w", step, row.err)
 			}
 			return nil
 		})
@@ -143,7 +145,7 @@ func TestTheErrorTellsThatNothingWasCharged(t *testing.T) {
 			}
 		}
 		err := storetest.Do(t.Context(), w.counters, row.op, b)
-		if err == nil || errors.Is(err, core.ErrNotCharged) != row.want {
+		if err == nil || !strings.HasPrefix(err.Error(), fmt.Sprintf("step %d: ", row.fails)) || errors.Is(err, errFault) != errors.Is(row.err, errFault) || errors.Is(err, core.ErrNotCharged) != row.want {
 			t.Errorf("%v: %s: the error %v says that nothing was charged: %v, want %v", row.op, row.name, err, !row.want, row.want)
 		}
 		if got := w.left(); !slices.Equal(got, row.left) {
@@ -178,11 +180,14 @@ func TestABlockedKey(t *testing.T) {
 	if block(0); len(here.values) > 0 {
 		t.Error("the end of no block is stored")
 	}
+	if err := here.try(core.OpResetAll, 0); !errors.Is(err, core.ErrUnsupported) || !strings.HasPrefix(err.Error(), `limiter "l": reset all: `) {
+		t.Error(err)
+	}
 	taken(true)
 	block(time.Hour)
 	block(10 * time.Second) // the last one counts
 	taken(false)
-	if r := there.do(core.OpTake, 1).Items[0].Results[0]; r.RetryAfter != 10*time.Second || r.Remaining != 0 {
+	if r := there.do(core.OpTake, 1).Items[0].Results[0]; r != (core.Result{ResetAfter: time.Hour + 1000, MoreAfter: time.Hour + 1000, RetryAfter: 10 * time.Second}) {
 		t.Errorf("%+v", r)
 	}
 	here.clock.advance(10*time.Second - time.Microsecond)
@@ -196,8 +201,11 @@ func TestABlockedKey(t *testing.T) {
 	taken(false)
 	block(0)
 	taken(true)
-	block(time.Hour)
-	there.do(core.OpReset, 0)
+	for range 2 { // the second time the key has no value
+		block(time.Hour)
+		taken(false)
+		there.do(core.OpReset, 0)
+	}
 	taken(true)
 }
 
@@ -220,8 +228,8 @@ func TestATakeOverASwapperChargesAllOrNone(t *testing.T) {
 		}
 		if err == nil && !d.Allowed { // the results are those after the charges were given back
 			for s := range d.Limits() {
-				if want := betweenQuota - b.charged[s.Rule]; s.Remaining != want {
-					b.t.Errorf("rule %s: %d hits remain, want %d", s.Rule, s.Remaining, want)
+				if want := betweenQuota - b.charged[s.Rule]; s.Remaining != want || s.ResetAfter > time.Hour {
+					b.t.Errorf("rule %s: %d hits remain for %v, want %d", s.Rule, s.Remaining, s.ResetAfter, want)
 				}
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -204,11 +205,11 @@ func TestGuarantees(t *testing.T) {
 
 func TestNewSwapStoreNamesWhatIsWrong(t *testing.T) {
 	for _, nothing := range []swapstore.Swapper{nil, (*swapper)(nil)} {
-		if _, err := swapstore.New(nothing, swapstore.Config{}); !errors.Is(err, core.ErrConfig) {
+		if _, err := swapstore.New(nothing, swapstore.Config{}); !errors.Is(err, core.ErrConfig) || !strings.HasSuffix(err.Error(), fmt.Sprintf(": Swapper: %T: is nil: must be a Swapper", nothing)) {
 			t.Errorf("without a swapper: %v", err)
 		}
 	}
-	if _, err := swapstore.New(newSwapper(), swapstore.Config{Attempts: -1}); !errors.Is(err, core.ErrConfig) {
+	if _, err := swapstore.New(newSwapper(), swapstore.Config{Attempts: -1}); !errors.Is(err, core.ErrConfig) || !strings.HasSuffix(err.Error(), ": Attempts: -1: must be 1 or more, or 0 for 32") {
 		t.Errorf("attempts -1: %v", err)
 	}
 }

@@ -102,7 +102,7 @@ func TestWhatLeavesAValueThatCannotBeReadAsItIs(t *testing.T) {
 			}
 			b := w.batch(cost)
 			err := storetest.Do(t.Context(), w.counters, op, b)
-			if op == core.OpPeek && (!b.Allowed || b.Items[0].Results[0].Remaining != 0) {
+			if r := b.Items[0].Results[0]; op == core.OpPeek && (!b.Allowed || !r.Allowed || r.Remaining != 0 || r.RetryAfter != 0) {
 				t.Errorf("a peek of %q: %+v", value, b)
 			}
 			if fails := newer && op&(core.OpGrant|core.OpCharge|core.OpBlock) != 0; (err != nil) != fails || err != nil && !errors.Is(err, core.ErrNotCharged) {
@@ -114,14 +114,23 @@ func TestWhatLeavesAValueThatCannotBeReadAsItIs(t *testing.T) {
 			}
 		}
 	}
+	w := newWorld(t, quiet, denying("a", core.PerHour(3)))
+	w.put(stored("a"), "abc")
+	w.at(func(step int) error { return map[int]error{2: errFault}[step] })
+	if err := w.try(core.OpTake, 1); !errors.Is(err, errFault) || !errors.Is(err, core.ErrNotCharged) {
+		t.Errorf("the mark cannot be stored: %v", err)
+	}
 }
 
-// A line a minute is logged, which says what is done. A clock that is set back does not
-// silence the log.
+// A line a minute is logged, which says what is done. A clock that is set back does not silence
+// the log, and no message silences another.
 func TestReportsAreLoggedOnceAMinute(t *testing.T) {
 	var log strings.Builder
-	w := newWorld(t, slog.New(slog.NewTextHandler(&log, nil)), hourly("a"))
+	w := newWorld(t, nil, hourly("a"))
+	defer slog.SetDefault(slog.Default())
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
 	w.put(stored("a"), "abc")
+	want := `level=WARN msg="floodgate: a stored value cannot be read" limiter=l name=` + stored("a") + " action=replace\n"
 	for i, step := range []struct {
 		pass time.Duration
 		want bool
@@ -132,8 +141,15 @@ func TestReportsAreLoggedOnceAMinute(t *testing.T) {
 		w.clock.advance(step.pass)
 		log.Reset()
 		w.do(core.OpPeek, 1)
-		if got := log.String(); strings.Contains(got, "cannot be read") != step.want || step.want && !strings.Contains(got, "action=replace") {
+		if _, got, _ := strings.Cut(log.String(), " "); got != map[bool]string{true: want}[step.want] {
 			t.Errorf("report %d: logged %q, want a line: %v", i, got, step.want)
 		}
+	}
+	delete(w.values, stored("a"))
+	w.do(core.OpTake, 1)
+	w.clock.advance(-3 * time.Hour)
+	w.do(core.OpPeek, 1)
+	if last := w.swaps[len(w.swaps)-1]; !strings.Contains(log.String(), "a stored time is a window or more ahead") || last.ttl > 2*time.Hour {
+		t.Errorf("logged %q, and kept for %v", &log, last.ttl)
 	}
 }

@@ -117,8 +117,8 @@ func TestValuesThatCannotBeRead(t *testing.T) {
 		"a huge record":     {append(append([]byte{}, value...), 0xff, 0xff, 0xff, 0xff, 0x7f), unreadable},
 		"a longer denial":   {appendRecord([]byte{stateVersion}, codecNow+1, []byte{kindDenial, 1, 0}), unreadable},
 		"no state":          {appendRecord([]byte{stateVersion}, codecNow+1, codecRule(time.Hour)[0].id), unreadable},
-		"the longest":       {appendRecord([]byte{stateVersion}, codecNow+1, append([]byte{44}, make([]byte, maxValue-15)...)), readable},
-		"too long":          {appendRecord([]byte{stateVersion}, codecNow+1, append([]byte{44}, make([]byte, maxValue)...)), unreadable},
+		"the longest":       {appendRecord([]byte{stateVersion}, codecNow+1, append([]byte{44}, make([]byte, 4<<20-14)...)), readable},
+		"too long":          {appendRecord([]byte{stateVersion}, codecNow+1, append([]byte{44}, make([]byte, 4<<20-13)...)), unreadable},
 		"a denial too long": {appendRecord([]byte{stateVersion}, codecNow+1, binary.AppendUvarint([]byte{kindDenial}, uint64(core.MaxWindow.Microseconds())+1)), unreadable},
 		"as it was":         {value, readable},
 	} {
@@ -135,6 +135,9 @@ func TestDenials(t *testing.T) {
 	limits := codecRule(time.Hour)
 	const length = 60_000_000
 	short, long := denied(nil, codecNow, length/2), denied(nil, codecNow, length)
+	if got := fmt.Sprintf("%x", long); got != "0daad08cc5a996a2067e808ece1c" {
+		t.Errorf("a denial is stored as %s", got)
+	}
 	for _, records := range [][]byte{long, slices.Concat(short, long), slices.Concat(long, short)} {
 		for ahead, denies := range map[int64]bool{0: false, 1: true, length: true, 2*length - 1: true, 2 * length: false, 3*length - 1: false} {
 			now := codecNow + length - ahead

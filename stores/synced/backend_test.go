@@ -39,16 +39,24 @@ func (b *shared) set(f func(b *shared)) {
 	f(b)
 }
 
-func (b *shared) PushDiffs(ctx context.Context, batch synced.Batch) ([]int64, error) {
+func (b *shared) wait(ctx context.Context) error {
 	b.mu.Lock()
 	latency := b.latency
 	b.mu.Unlock()
-	if latency > 0 {
-		select {
-		case <-time.After(latency):
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
+	if latency == 0 {
+		return nil
+	}
+	select {
+	case <-time.After(latency):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (b *shared) PushDiffs(ctx context.Context, batch synced.Batch) ([]int64, error) {
+	if err := b.wait(ctx); err != nil {
+		return nil, err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -94,7 +102,7 @@ func (b *shared) Counters(_ context.Context, namespace string, windows []time.Du
 				continue
 			}
 			for _, w := range windows {
-				if c.Window == w && at.Sub(c.Start) < 2*w {
+				if c.Window == w && at.Sub(c.Start) < 2*w && at.Sub(c.Start) >= 0 {
 					c.Key, c.Count = c.Key[len(namespace)+1:], n
 					if !yield(c, nil) {
 						return
@@ -105,7 +113,10 @@ func (b *shared) Counters(_ context.Context, namespace string, windows []time.Du
 	}
 }
 
-func (b *shared) Window(_ context.Context, namespace, key string, start time.Time, window time.Duration) (int64, error) {
+func (b *shared) Window(ctx context.Context, namespace, key string, start time.Time, window time.Duration) (int64, error) {
+	if err := b.wait(ctx); err != nil {
+		return 0, err
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.down {

@@ -36,8 +36,7 @@ func TestTheWindowBeforeIsFetched(t *testing.T) {
 
 const day = 24 * time.Hour
 
-// A process that starts after the others have used the quota up denies its
-// first request, whichever way it asks, and whatever it asks first.
+// A process that starts after the others have used the quota up denies its first request, whichever way it asks.
 func TestAProcessThatStartsLate(t *testing.T) {
 	first := map[string]func(t *testing.T, s *synced.Store, l *core.Limiter){
 		"take": func(t *testing.T, _ *synced.Store, l *core.Limiter) {

@@ -3,7 +3,7 @@ package synced_test
 import (
 	"context"
 	"errors"
-	"sync"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -99,6 +99,9 @@ func TestQuotasOfARequest(t *testing.T) {
 					t.Errorf("take %d, %d with a quota of %d: allowed %v, %+v", i, c.cost, c.quota, b.Allowed, r)
 				}
 			}
+			if b := k.do(core.OpPeek, 1, core.Unlimited); !b.Allowed || !b.Items[0].Results[0].Allowed {
+				t.Errorf("a peek without a quota: %+v", b)
+			}
 			if got := k.left(core.MaxQuota); got != 0 {
 				t.Errorf("%d left, want 0: the count stops at the highest quota", got)
 			}
@@ -111,17 +114,17 @@ func TestCharge(t *testing.T) {
 	eachWay(t, func(t *testing.T, interval time.Duration) {
 		s := newStore(t, newShared(), synced.Config{Interval: interval, Log: quiet})
 		defer closeAll(t, s)
-		k := bindRule(t, s, core.Limit{Quota: 10, Window: time.Hour, Algorithm: core.FixedWindow, Aligned: true}, core.Limit{Quota: 100, Window: 24 * time.Hour, Aligned: true})
-		k.take(3)
-		b := k.charge(30)
-		for i, want := range []int64{0, 67} {
-			if r := b.Items[0].Results[i]; !b.Allowed || !r.Allowed || r.Remaining != want || r.RetryAfter != 0 {
-				t.Errorf("limit %d: allowed %v, %+v, want %d left", i, b.Allowed, r, want)
+		k := bindRule(t, s, core.Limit{Quota: 10, Window: time.Hour, Algorithm: core.FixedWindow, Aligned: true}, aligned(100, time.Minute))
+		want := func(b *core.Batch, want string) {
+			t.Helper()
+			if got := fmt.Sprint(b.Allowed, b.Items[0].Results); got != want {
+				t.Errorf("%s, want %s", got, want)
 			}
 		}
-		if b := k.take(1); b.Allowed || b.Items[0].Results[0].RetryAfter != time.Hour-time.Millisecond {
-			t.Errorf("above the quota: %v, %+v", b.Allowed, b.Items[0].Results)
-		}
+		want(k.take(3), "true [{true 7 59m59.999s 59m59.999s 0s} {true 97 1m39.999001s 59.999001s 0s}]")
+		b := k.charge(30)
+		want(b, "true [{true 0 59m59.999s 59m59.999s 0s} {true 67 1m58.180819s 59.999001s 0s}]")
+		want(k.take(1), "false [{false 0 59m59.999s 59m59.999s 59m59.999s} {true 67 1m58.180819s 59.999001s 0s}]")
 		time.Sleep(500 * time.Millisecond)
 		for _, part := range []int64{4, 25} {
 			b.Items[0].Cost = part
@@ -139,6 +142,8 @@ func TestCharge(t *testing.T) {
 		if got := k.left(40, 100); got != 35 {
 			t.Errorf("%d left after a charge of nothing, want 35", got)
 		}
+		time.Sleep(time.Minute)
+		want(k.charge(1), "true [{true 4 58m59.499s 58m59.499s 0s} {true 95 59.499001s 11.499001s 0s}]")
 	})
 }
 
@@ -205,18 +210,6 @@ func TestTheWindowsOfIncrement(t *testing.T) {
 	}
 }
 
-// Two processes that give back the same hits would give back too many.
-func TestHitsCannotBeGranted(t *testing.T) {
-	for name, interval := range intervals {
-		l := core.Must(core.New(core.Config{Name: name, Store: newStore(t, newShared(), synced.Config{Interval: interval}), Rules: []core.Rule{
-			{Name: "r", Limits: []core.Limit{{Quota: 5, Window: time.Hour, Aligned: true}}},
-		}}))
-		if _, err := l.Grant(t.Context(), 1, core.Hit{Rule: "r", Key: "k"}); !errors.Is(err, core.ErrUnsupported) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
-
 // With Interval 0, processes together allow no more than the quota.
 func TestThrough(t *testing.T) {
 	b := newShared()
@@ -256,107 +249,20 @@ func TestThrough(t *testing.T) {
 	if _, err := limiters[0].Take(context.Background(), 1, core.Hit{Rule: "r", Key: "k"}); !errors.Is(err, errDown) {
 		t.Errorf("without the backend: %v", err)
 	}
-}
-
-// With Interval 0, hits of the window before can be refunded and reset too, and
-// are then refunded once, even if two processes reset a key at the same moment.
-func TestThroughInTheNextWindow(t *testing.T) {
-	hit := core.Hit{Rule: "r", Key: "k"}
-	for name, row := range map[string]struct {
-		giveBack func(t *testing.T, limiters []*core.Limiter, d core.Decision) error
-		hits     int64 // that are left in the backend
-	}{
-		"nothing": {func(*testing.T, []*core.Limiter, core.Decision) error { return nil }, 60},
-		"a refund": {func(t *testing.T, limiters []*core.Limiter, d core.Decision) error {
-			return limiters[1].Adjust(t.Context(), d, 0)
-		}, 20},
-		"a reset": {func(t *testing.T, limiters []*core.Limiter, _ core.Decision) error {
-			return limiters[1].Reset(t.Context(), hit)
-		}, 0},
-		"two resets at once": {func(t *testing.T, limiters []*core.Limiter, _ core.Decision) error {
-			var wg sync.WaitGroup
-			wg.Go(func() {
-				if err := limiters[0].Reset(t.Context(), hit); err != nil {
-					t.Error(err)
-				}
-			})
-			err := limiters[1].Reset(t.Context(), hit)
-			wg.Wait()
-			return err
-		}, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := newShared()
-				b.latency = 10 * time.Millisecond
-				_, limiters := newNodes(t, b, 2, synced.Config{}, aligned(100, time.Minute))
-				time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(time.Minute + 50*time.Second)))
-				if _, err := limiters[0].Take(t.Context(), 20, hit); err != nil {
-					t.Fatal(err)
-				}
-				d, err := limiters[0].Take(t.Context(), 40, hit)
-				if err != nil {
-					t.Fatal(err)
-				}
-				time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(90 * time.Second)))
-				if err := row.giveBack(t, limiters, d); err != nil {
-					t.Fatal(err)
-				}
-				if got := b.total(); got != row.hits {
-					t.Errorf("the backend has %d hits, want %d", got, row.hits)
-				}
-				if got, want := left(t, limiters[0], "k"), 100-row.hits/2; got != want && got != want+1 {
-					t.Errorf("%d left just after the middle of the window, want %d", got, want)
-				}
-			})
-		})
-	}
-}
-
-// Processes that reset a key at the same moment, or refund what another one resets, give the same
-// hits back. No counter falls below 0 for that: afterwards the key has its quota, and no hit more.
-func TestHitsThatAreGivenBackTwice(t *testing.T) {
-	const quota = 20
-	hit := core.Hit{Rule: "r", Key: "k"}
-	for _, interval := range []time.Duration{time.Second, 0} {
-		synctest.Test(t, func(t *testing.T) {
-			b := newShared()
-			_, limiters := newNodes(t, b, 3, synced.Config{Interval: interval}, aligned(quota, day))
-			var own []core.Decision
-			for i := range 8 {
-				d, err := limiters[i%2].Take(t.Context(), 1, hit)
-				if err != nil || !d.Allowed {
-					t.Fatalf("%v, %v", d, err)
-				}
-				own = append(own, d)
+	synctest.Test(t, func(t *testing.T) {
+		b := newShared()
+		s, other := newStore(t, b, synced.Config{Windows: []time.Duration{day}}), newStore(t, &node{b}, synced.Config{Windows: []time.Duration{day}})
+		_, _ = other.Increment(t.Context(), "k", day, 7)
+		if rate, err := s.Rate(t.Context(), "k", day, 0); err != nil || rate != 7 {
+			t.Errorf("of 7 hits of another process, Rate knows %v, %v", rate, err)
+		}
+		b.latency = time.Hour
+		for i := range int64(2) { // adds a hit, and reads only
+			began := time.Now()
+			rate, err := s.Increment(t.Context(), "k", day, i)
+			if !errors.Is(err, context.DeadlineExceeded) || rate != 0 || time.Since(began) != synced.DefaultTimeout {
+				t.Errorf("an Increment by %d: %v, %v after %v", i, rate, err, time.Since(began))
 			}
-			time.Sleep(3 * time.Second) // all know of all
-			for i, l := range limiters[:2] {
-				if err := l.Reset(t.Context(), hit); err != nil {
-					t.Fatal(err)
-				}
-				if err := l.Adjust(t.Context(), own[i], 0); err != nil {
-					t.Fatal(err)
-				}
-			}
-			time.Sleep(5 * time.Second)
-			if got := b.total(); got != 0 {
-				t.Errorf("interval %v: the backend has %d hits, want 0", interval, got)
-			}
-			allowed := 0
-			for range 10 {
-				for _, l := range limiters {
-					left(t, l, "k") // so that the next exchange asks for it
-					time.Sleep(3 * interval)
-					if take(t, l, "k") {
-						allowed++
-					}
-					time.Sleep(interval) // the hit is pushed
-				}
-			}
-			if allowed != quota {
-				t.Errorf("interval %v: %d allowed of a quota of %d", interval, allowed, quota)
-			}
-		})
-	}
+		}
+	})
 }

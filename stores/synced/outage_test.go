@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"log/slog"
 	"strings"
@@ -108,11 +109,14 @@ func (l *logged) count(what string) int {
 // Meanwhile decisions are degraded.
 func TestTheLogOfAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const fails, works = `counts for itself" namespace=default error=`, `answer again" namespace=default`
+		const fails = ` level=WARN msg="the shared counters do not answer; this process counts for itself" namespace=default error=`
+		const works = ` level=INFO msg="the shared counters answer again" namespace=default` + "\n"
 		var log logged
+		defer slog.SetDefault(slog.Default())
+		slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
 		b := newShared()
 		b.down = true
-		s := newStore(t, b, synced.Config{Interval: 10 * time.Second, Log: slog.New(slog.NewTextHandler(&log, nil))})
+		s := newStore(t, b, synced.Config{Interval: 10 * time.Second})
 		l := newLimiter(t, s, aligned(1_000_000, day))
 		step := func(what string, down bool, failures, recoveries int) {
 			t.Helper()
@@ -186,6 +190,13 @@ func TestAnAnswerOfBeforeTheFirstTry(t *testing.T) {
 			_ = s.Sync(t.Context())
 			if got := left(t, l, "k"); got != 3 {
 				t.Errorf("after %d tries %d left, want 3", tries, got)
+			}
+		}
+		for i, n := range []int{0, 5} { // another number of totals than of differences
+			b.edit = func([]int64) []int64 { return make([]int64, n) }
+			want := fmt.Sprintf("synced: the backend returned %d totals for 2 differences", n)
+			if err := s.Sync(t.Context()); err == nil || err.Error() != want || left(t, l, "k") != 3 || s.Stats().Failed != uint64(i+2) {
+				t.Errorf("%v, want %s; %d left; %+v", err, want, left(t, l, "k"), s.Stats())
 			}
 		}
 	})

@@ -13,8 +13,8 @@ import (
 	"github.com/floodgate-go/floodgate/stores/synced"
 )
 
-// The simulation runs processes in two namespaces on one backend beside a plain
-// model: the true number of hits of each key and window.
+// The simulation runs processes on one backend beside a plain model: the true number of hits of
+// each key and window.
 const (
 	simQuota    = 40
 	simWindow   = 20 * time.Second
@@ -22,10 +22,8 @@ const (
 )
 
 type simStep struct {
-	do        string
-	node, n   int
-	namespace int
-	key       int
+	do           string
+	node, n, key int
 }
 
 var simSteps = rapid.Custom(func(t *rapid.T) simStep {
@@ -34,13 +32,13 @@ var simSteps = rapid.Custom(func(t *rapid.T) simStep {
 			"take", "take", "take", "take", "peek", "refund", "wait", "wait", "wait a window", "down", "up", "lose an answer", "start a process", "end a process",
 		}).Draw(t, "do"),
 		node: rapid.IntRange(0, 9).Draw(t, "node"), n: rapid.IntRange(1, 12).Draw(t, "n"),
-		namespace: rapid.IntRange(0, 1).Draw(t, "namespace"), key: rapid.IntRange(0, 2).Draw(t, "key"),
+		key: rapid.IntRange(0, 2).Draw(t, "key"),
 	}
 })
 
 type simKey struct {
-	namespace, key int
-	window         int64
+	key    int
+	window int64
 }
 
 type simNode struct {
@@ -53,7 +51,7 @@ type simNode struct {
 type simulation struct {
 	t     *testing.T
 	b     *shared
-	nodes [2][]*simNode
+	nodes []*simNode
 	truth map[simKey]int64
 	fail  string
 }
@@ -64,24 +62,21 @@ func (s *simulation) failf(format string, args ...any) {
 	}
 }
 
-func (s *simulation) start(namespace int) *simNode {
-	stores, limiters := newNodes(s.t, s.b, 1, synced.Config{Namespace: fmt.Sprint("ns", namespace), Interval: simInterval, Timeout: 100 * time.Millisecond},
+func (s *simulation) start() {
+	stores, limiters := newNodes(s.t, s.b, 1, synced.Config{Namespace: "ns", Interval: simInterval, Timeout: 100 * time.Millisecond},
 		core.Limit{Quota: simQuota, Window: simWindow, Algorithm: core.FixedWindow, Aligned: true})
-	n := &simNode{stores[0], limiters[0], map[simKey]int64{}, nil}
-	s.nodes[namespace] = append(s.nodes[namespace], n)
-	return n
+	s.nodes = append(s.nodes, &simNode{stores[0], limiters[0], map[simKey]int64{}, nil})
 }
 
 func simHit(key int) core.Hit { return core.Hit{Rule: "r", Key: fmt.Sprint("key", key)} }
 
-func (s *simulation) at(namespace, key int) simKey {
-	return simKey{namespace, key, time.Now().UnixMicro() / simWindow.Microseconds()}
+func (s *simulation) at(key int) simKey {
+	return simKey{key, time.Now().UnixMicro() / simWindow.Microseconds()}
 }
 
 func (s *simulation) step(st simStep) {
-	nodes := s.nodes[st.namespace]
-	n := nodes[st.node%len(nodes)]
-	at := s.at(st.namespace, st.key)
+	n := s.nodes[st.node%len(s.nodes)]
+	at := s.at(st.key)
 	switch st.do {
 	case "take":
 		d, err := n.limiter.Take(context.Background(), int64(st.n), simHit(st.key))
@@ -115,17 +110,17 @@ func (s *simulation) step(st simStep) {
 	case "lose an answer":
 		s.b.set(func(b *shared) { b.lose = 1 })
 	case "start a process":
-		if len(nodes) < 4 {
-			s.start(st.namespace)
+		if len(s.nodes) < 4 {
+			s.start()
 		}
 	case "end a process":
-		if len(nodes) > 1 {
+		if len(s.nodes) > 1 {
 			s.b.set(func(b *shared) { b.down = false })
 			if err := n.store.Close(context.Background()); err != nil {
 				s.failf("close: %v", err)
 			}
-			i := st.node % len(nodes)
-			s.nodes[st.namespace] = append(append([]*simNode{}, nodes[:i]...), nodes[i+1:]...)
+			i := st.node % len(s.nodes)
+			s.nodes = append(s.nodes[:i], s.nodes[i+1:]...)
 		}
 	}
 }
@@ -134,11 +129,9 @@ func (s *simulation) step(st simStep) {
 func (s *simulation) settle(rounds int) {
 	s.b.set(func(b *shared) { b.down, b.lose = false, 0 })
 	for range rounds {
-		for _, nodes := range s.nodes {
-			for _, n := range nodes {
-				for key := range 3 {
-					left(s.t, n.limiter, fmt.Sprint("key", key))
-				}
+		for _, n := range s.nodes {
+			for key := range 3 {
+				left(s.t, n.limiter, fmt.Sprint("key", key))
 			}
 		}
 		time.Sleep(simInterval)
@@ -148,7 +141,7 @@ func (s *simulation) settle(rounds int) {
 // stored returns what the backend has of a key's current window.
 func (s *simulation) stored(at simKey) (n int64) {
 	s.b.set(func(b *shared) {
-		name := fmt.Sprint("ns", at.namespace, "/", core.StoreRule{Name: "r"}.StoredKey("api", append([]byte(fmt.Sprint("key", at.key)), 0)), ":f")
+		name := fmt.Sprint("ns/", core.StoreRule{Name: "r"}.StoredKey("api", append([]byte(fmt.Sprint("key", at.key)), 0)), ":f")
 		n = b.counts[synced.Counter{Key: name, Window: simWindow, Start: time.UnixMicro(at.window * simWindow.Microseconds())}]
 	})
 	return n
@@ -156,27 +149,23 @@ func (s *simulation) stored(at simKey) (n int64) {
 
 // agree checks that backend and processes have what is true.
 func (s *simulation) agree() {
-	for namespace, nodes := range s.nodes {
-		for key := range 3 {
-			at := s.at(namespace, key)
-			want, got := s.truth[at], s.stored(at)
-			if got != want {
-				s.failf("the backend has %d hits of %v, there were %d", got, at, want)
-			}
-			for i, n := range nodes {
-				if used := simQuota - left(s.t, n.limiter, fmt.Sprint("key", key)); used != min(simQuota, want) {
-					s.failf("process %d knows of %d hits of %v, there were %d", i, used, at, want)
-				}
+	for key := range 3 {
+		at := s.at(key)
+		want, got := s.truth[at], s.stored(at)
+		if got != want {
+			s.failf("the backend has %d hits of %v, there were %d", got, at, want)
+		}
+		for i, n := range s.nodes {
+			if used := simQuota - left(s.t, n.limiter, fmt.Sprint("key", key)); used != min(simQuota, want) {
+				s.failf("process %d knows of %d hits of %v, there were %d", i, used, at, want)
 			}
 		}
 	}
 }
 
 func (s *simulation) end() {
-	for _, nodes := range s.nodes {
-		for _, n := range nodes {
-			_ = n.store.Close(context.Background())
-		}
+	for _, n := range s.nodes {
+		_ = n.store.Close(context.Background())
 	}
 }
 
@@ -185,8 +174,7 @@ func simulate(t *testing.T, run func(s *simulation)) (fail string) {
 		time.Sleep(time.Until(time.Now().Truncate(simWindow).Add(simWindow)))
 		s := &simulation{t: t, b: newShared(), truth: map[simKey]int64{}}
 		defer s.end()
-		s.start(0)
-		s.start(1)
+		s.start()
 		run(s)
 		fail = s.fail
 	})
@@ -209,8 +197,7 @@ func TestSimulation(t *testing.T) {
 			}
 			s.settle(3)
 			s.agree()
-			s.start(0)
-			s.start(1)
+			s.start()
 			s.agree()
 		})
 		if fail != "" {
@@ -219,8 +206,7 @@ func TestSimulation(t *testing.T) {
 	})
 }
 
-// The overshoot of processes that all try as often as they can is bounded. The
-// package comment has a table of what this test logs.
+// The overshoot of processes that all try as often as they can is bounded.
 func TestOvershoot(t *testing.T) {
 	const nodes, quota, window, every = 4, 1000, 10 * time.Second, time.Millisecond
 	for _, row := range []struct {

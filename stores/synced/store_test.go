@@ -44,9 +44,10 @@ func take(t testing.TB, l *core.Limiter, key string) bool {
 	return d.Allowed
 }
 
+// left peeks for one hit, which is not charged.
 func left(t testing.TB, l *core.Limiter, key string) int64 {
 	t.Helper()
-	d, err := l.Peek(context.Background(), 0, core.Hit{Rule: "r", Key: key})
+	d, err := l.Peek(context.Background(), 1, core.Hit{Rule: "r", Key: key})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +126,11 @@ func TestAProcessEnds(t *testing.T) {
 				t.Errorf("the backend has %d hits, want the 30 of before", got)
 			}
 			b.set(func(b *shared) { b.down = down })
+			began := time.Now()
 			err := s.Close(t.Context())
+			if d := time.Since(began); (d > 0) != down {
+				t.Errorf("down %t: it took %v", down, d)
+			}
 			if lost := err != nil && strings.Contains(err.Error(), "5 hits could not be pushed"); lost != down || s.Stats().Lost != map[bool]uint64{true: 5}[down] || !down && b.total() != 35 {
 				t.Errorf("down %t: %v, %+v, and the backend has %d hits", down, err, s.Stats(), b.total())
 			}
@@ -145,8 +150,17 @@ func TestAProcessEnds(t *testing.T) {
 func TestStats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newShared()
+		through := newStore(t, b, synced.Config{Namespace: "through", Windows: []time.Duration{day}})
+		l := newLimiter(t, through, aligned(1, day))
+		for i, do := range []func(){ // nothing is fetched, a decision is an exchange, and a denial is two
+			func() {}, func() { left(t, l, "k") }, func() { take(t, l, "k") }, func() {}, func() { take(t, l, "k") },
+		} {
+			if do(); i != 3 && through.Stats() != (synced.Stats{Exchanges: uint64(i)}) {
+				t.Errorf("with Interval 0, step %d: %+v", i, through.Stats())
+			}
+		}
 		s := newStore(t, b, synced.Config{Interval: time.Hour, Log: quiet})
-		l := newLimiter(t, s, aligned(10, day))
+		l = newLimiter(t, s, aligned(10, day))
 		for i := range 30 { // 2 differences each: 1 batch
 			take(t, l, fmt.Sprint(i))
 		}
@@ -246,11 +260,18 @@ func TestAllOrNone(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx, a, b := context.Background(), core.Hit{Rule: "a", Key: "k"}, core.Hit{Rule: "b", Key: "k"}
-		for range 10 {
-			_, _ = l.Take(ctx, 1, a, b)
+		for i := range 10 {
+			d, _ := l.Take(ctx, 1, a, b)
+			left := int64(0)
+			for limit := range d.Limits() {
+				left = 100*left + limit.Remaining
+			}
+			if i >= 3 && left != 97_02 {
+				t.Errorf("interval %v: a take that is denied: %d are left, want 0, 97 and 2", interval, left)
+			}
 		}
-		if d, _ := l.Peek(ctx, 0, b); d.Remaining != 2 {
-			t.Errorf("interval %v: %d left of the other key, want 2", interval, d.Remaining)
+		if _, err := l.Grant(ctx, 1, b); !errors.Is(err, core.ErrUnsupported) { // two processes would give back the same hits
+			t.Errorf("interval %v: %v", interval, err)
 		}
 		if d, _ := l.Take(ctx, 4, b); d.Allowed || d.RetryAfter <= 0 {
 			t.Errorf("interval %v: %v", interval, d)
@@ -298,7 +319,7 @@ func TestReconfigureKeepsTheCountsOfEachLimit(t *testing.T) {
 
 func TestWrongConfigurationIsNamed(t *testing.T) {
 	_, err := synced.New(nil, synced.Config{Namespace: "a b", Interval: time.Microsecond, Windows: []time.Duration{1}, Timeout: 1, MaxKeys: -2})
-	for _, want := range []string{"backend: <nil>", `Namespace: "a b"`, "Interval: 1µs", "Windows[0]: 1ns", "Timeout: 1ns: must be 1ms or more, or 0 for 1s", "MaxKeys: -2: must be 1 or more, or 0 for 1000000"} {
+	for _, want := range []string{"backend: <nil>: is needed, unless Interval is negative", `Namespace: "a b": must be 1 to 64 of the characters A-Z a-z 0-9 _ . -`, "Interval: 1µs: must be 1ms or more, 0 or negative", "Windows[0]: 1ns: must be whole microseconds from 1ms to 366 days", "Timeout: 1ns: must be 1ms or more, or 0 for 1s", "MaxKeys: -2: must be 1 or more, or 0 for 1000000"} {
 		if !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in:\n%v", want, err)
 		}
@@ -308,6 +329,13 @@ func TestWrongConfigurationIsNamed(t *testing.T) {
 			t.Errorf("without a backend: %v", err)
 		}
 	}
+	if _, err := synced.New(struct {
+		*node
+		no []int
+	}{}, synced.Config{Interval: -1}); err == nil || !strings.Contains(err.Error(), "backend: struct") || !strings.Contains(err.Error(), ": cannot be compared: use a pointer") {
+		t.Errorf("a backend that cannot be compared: %v", err)
+	}
+	newStore(t, newShared(), synced.Config{Interval: synced.MinInterval, Timeout: time.Millisecond, MaxKeys: 1, Log: quiet})
 	b := newShared()
 	first := newStore(t, b, synced.Config{Interval: -1})
 	if _, err := synced.New(b, synced.Config{Interval: -1}); !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), `"default": is in use`) {
@@ -331,6 +359,13 @@ func TestWrongConfigurationIsNamed(t *testing.T) {
 		if _, err := s.Increment(context.Background(), "k", time.Second, value); !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
+	}
+	if got, err := s.Increment(t.Context(), "k", time.Minute, core.MaxQuota); err != nil || got != core.MaxQuota {
+		t.Errorf("the largest Increment: %v, %v", got, err)
+	}
+	_, once := s.Open("twice", nil)
+	if _, err := s.Open("twice", nil); once != nil || !errors.Is(err, core.ErrConfig) || !strings.HasSuffix(err.Error(), `: Name: "twice": this store already counts for a limiter of that name`) {
+		t.Errorf("a limiter's name once and twice: %v, %v", once, err)
 	}
 	const ops = core.OpTake | core.OpPeek | core.OpCharge | core.OpRefund | core.OpReset
 	for want, c := range map[core.Guarantees]synced.Config{
