@@ -461,3 +461,12 @@ func TestWhatTheOtherStoreSaysIsPassedOn(t *testing.T) {
 		t.Errorf("an unknown operation: %v", err)
 	}
 }
+
+func TestADenialAllocatesNothing(t *testing.T) {
+	f := newFixture(t, denycache.Config{}, hourly(1))
+	f.useUp()
+	b := f.take(f.k(1))
+	if n := testing.AllocsPerRun(100, func() { _ = f.counters.Do(context.Background(), b) }); n > 0 || !b.Cached {
+		t.Errorf("%v allocations", n)
+	}
+}
