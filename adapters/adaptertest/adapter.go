@@ -108,7 +108,7 @@ const (
 	ParsesForm Middleware = "parses the form"
 	// Headers sets StaleHeaders in the response before the next handler runs.
 	Headers Middleware = "headers"
-	// Copies puts a copy of the request, and of its header, in the request's place.
+	// Copies puts a copy of the request, of its header, and of its context with Copied in its place.
 	Copies Middleware = "copies the request"
 )
 
@@ -134,8 +134,8 @@ func Ignored(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// UserKey is the key of App.User.
-const UserKey = "user"
+// UserKey is the key of App.User, and Copied is a key and its value in the context: see Copies.
+const UserKey, Copied = "user", "copied"
 
 // Limit is a middleware of the adapter's.
 type Limit struct {

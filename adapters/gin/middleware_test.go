@@ -28,7 +28,11 @@ func (noHijack) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 // Handlers write in each of the ways that Gin has, before and after the client goes away. The
 // outcome has the status that the client has seen.
 func TestTheOutcomeHasTheFirstStatusThatWasSent(t *testing.T) {
-	hijack := func(c *gin.Context) { _, _, _ = c.Writer.Hijack() }
+	hijack := func(c *gin.Context) {
+		if _, _, err := c.Writer.Hijack(); !errors.Is(err, http.ErrNotSupported) {
+			t.Error(err)
+		}
+	}
 	timeout := gin.WrapH(http.TimeoutHandler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), time.Minute, ""))
 	for name, row := range map[string]struct {
 		do     func(c *gin.Context, goes func())
@@ -37,6 +41,7 @@ func TestTheOutcomeHasTheFirstStatusThatWasSent(t *testing.T) {
 		"a failed hijack":                               {func(c *gin.Context, _ func()) { hijack(c) }, 200},
 		"a failed hijack, then 401":                     {func(c *gin.Context, _ func()) { hijack(c); c.String(401, "no") }, 200}, // for Gin, the response has begun
 		"401, then 200":                                 {func(c *gin.Context, _ func()) { c.String(401, "no"); c.String(200, "yes") }, 401},
+		"401 without a body, then 200":                  {func(c *gin.Context, _ func()) { c.AbortWithStatus(401); c.String(200, "yes") }, 401},
 		"a flush, then 401":                             {func(c *gin.Context, _ func()) { c.Writer.Flush(); c.String(401, "no") }, 200},
 		"401, the client leaves, then 200":              {func(c *gin.Context, goes func()) { c.String(401, "no"); goes(); c.String(200, "yes") }, 401},
 		"200, the client leaves, then more of the body": {func(c *gin.Context, goes func()) { c.String(200, "yes"); goes(); _, _ = c.Writer.WriteString("x") }, 200},
@@ -70,6 +75,12 @@ func TestADenialEndsTheChain(t *testing.T) {
 	l := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerMinute(1)}}}}))
 	ran := 0
 	e := gin.New()
+	e.Use(func(g *gin.Context) {
+		before := ran
+		if ginlimit.PerIP(1000, time.Hour)(g); ran == before && g.Writer.Status() == 200 {
+			t.Error("the limiter returns before the next handlers have run")
+		}
+	})
 	e.GET("/", func(g *gin.Context) {
 		d, err := l.Take(g.Request.Context(), 1, core.Hit{Rule: "r", Key: "k"})
 		if err != nil {
@@ -98,12 +109,13 @@ func TestAnErrorThatAnotherMiddlewareAnswersIsNoSuccess(t *testing.T) {
 		handler gin.HandlerFunc
 		want    int
 	}{
-		"an error":                            {func(c *gin.Context) { _ = c.Error(failed) }, 400},
-		"an error and a status":               {func(c *gin.Context) { _ = c.AbortWithError(http.StatusUnauthorized, failed) }, 401},
-		"an error and a status of the server": {func(c *gin.Context) { _ = c.AbortWithError(http.StatusBadGateway, failed) }, 502},
-		"an error that is noted for the log":  {func(c *gin.Context) { _ = c.Error(failed); c.String(http.StatusOK, "ok") }, 200},
-		"nothing":                             {func(*gin.Context) {}, 200},
-		"a status":                            {func(c *gin.Context) { c.Status(http.StatusNoContent) }, 204},
+		"an error":                             {func(c *gin.Context) { _ = c.Error(failed) }, 400},
+		"an error and a status":                {func(c *gin.Context) { _ = c.AbortWithError(http.StatusUnauthorized, failed) }, 401},
+		"an error and a status that Gin sends": {func(c *gin.Context) { c.Status(http.StatusBadGateway); _ = c.Error(failed) }, 502},
+		"an error and a status of the server":  {func(c *gin.Context) { _ = c.AbortWithError(http.StatusBadGateway, failed) }, 502},
+		"an error that is noted for the log":   {func(c *gin.Context) { _ = c.Error(failed); c.String(http.StatusOK, "ok") }, 200},
+		"nothing":                              {func(*gin.Context) {}, 200},
+		"a status":                             {func(c *gin.Context) { c.Status(http.StatusNoContent) }, 204},
 	} {
 		watched := hooktest.Watch(t)
 		e := gin.New()
