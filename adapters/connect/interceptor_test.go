@@ -221,13 +221,17 @@ func TestTheEndOfAClientsStream(t *testing.T) {
 func TestCloseRequestOfADeniedStream(t *testing.T) {
 	fault := errors.New("fault")
 	l := connectlimit.Interceptor(oneBy(func(dst []byte, _ core.Request) ([]byte, error) { return dst, fault }))
-	stream := clientOf(urlOf(t, echo{}), l).Both(context.Background())
+	client := clientOf(urlOf(t, echo{}), l)
+	stream := client.Both(context.Background())
 	if err := stream.CloseRequest(); err != nil {
 		t.Errorf("CloseRequest: %v", err)
 	}
 	var denied *connectlimit.DeniedError
-	if _, err := stream.Receive(); !errors.As(err, &denied) || !errors.Is(err, fault) {
+	if _, err := stream.Receive(); !errors.As(err, &denied) || !errors.Is(err, fault) || denied.Procedure != textsconnect.TextsBothProcedure || !strings.HasPrefix(denied.Error(), "unavailable: ") {
 		t.Errorf("Receive: %v", err)
+	}
+	if _, err := client.Once(t.Context(), connect.NewRequest(&texts.Text{})); !errors.As(err, &denied) || !errors.Is(err, fault) || denied.Procedure != textsconnect.TextsOnceProcedure {
+		t.Errorf("a call: %v", err)
 	}
 	if err := stream.CloseResponse(); err != nil {
 		t.Errorf("CloseResponse: %v", err)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/floodgate-go/floodgate/adapters/internal/adapter"
 	"github.com/floodgate-go/floodgate/core"
 )
 
@@ -74,6 +75,26 @@ func TestTheLengthsOfStreams(t *testing.T) {
 			} else if err == nil && string(body) != row.text {
 				t.Errorf("%s, %+v: %q", kind, row, body)
 			}
+		}
+	}
+}
+
+// A stream is sent after the handlers, and Fiber may have given its context to another request.
+func TestNobodyReadsADecisionInAStream(t *testing.T) {
+	var c fasthttp.RequestCtx
+	c.SetUserValue(exposedKey{}, &adapter.Exposed{})
+	for want, request := range map[bool]func() *fasthttp.RequestCtx{true: func() *fasthttp.RequestCtx { return &c }, false: func() *fasthttp.RequestCtx { return nil }} {
+		if _, found := DecisionFrom(request); found != want || SetCost(request, 1) {
+			t.Errorf("the handler finds a decision: %t, want %t", found, want)
+		}
+		streamed := false
+		c.Response.SetBodyStream(opaque(func([]byte) (int, error) {
+			_, found := DecisionFrom(request)
+			streamed = !found
+			return 0, io.EOF
+		}), -1)
+		if err := c.Response.Write(bufio.NewWriter(io.Discard)); err != nil || !streamed {
+			t.Errorf("%v, a reader of a stream finds no decision: %t", err, streamed)
 		}
 	}
 }
