@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strings"
 	"testing"
 
 	"google.golang.org/grpc"
@@ -37,8 +38,8 @@ func TestUnknownMethodsHaveNoRoute(t *testing.T) {
 	go func() { done <- s.Serve(listener) }()
 	defer func() { s.Stop(); <-done }()
 	byTarget := inflight.Config{Max: 1, Key: func(dst []byte, r core.Request) ([]byte, error) {
-		if r.RemoteAddr() != "passthrough:///x" {
-			t.Errorf("a client's request is for %q", r.RemoteAddr())
+		if r.RemoteAddr() != "passthrough:///x" || !strings.HasPrefix(r.Path(), "/made.Up/Method") {
+			t.Errorf("a client's request is for %q, %q", r.RemoteAddr(), r.Path())
 		}
 		return dst, nil
 	}}
@@ -84,6 +85,11 @@ func TestTheErrorOfOnDeniedIsFound(t *testing.T) {
 	err := unary(t.Context(), "/a.B/C", nil, nil, nil, nil)
 	if !errors.Is(err, own) || !errors.Is(err, fault) || status.Code(err) != codes.Aborted || err.Error() != own.Error() {
 		t.Errorf("%v is not the error of OnDenied and of the decision", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := unary(ctx, "/a.B/C", nil, nil, nil, nil); status.Convert(err).Message() != "the call was canceled before the limiter allowed it" {
+		t.Errorf("a call that was canceled before: %v", err)
 	}
 	var denied *grpclimit.DeniedError
 	if !errors.As(err, &denied) || denied.Method != "/a.B/C" || !errors.Is(denied.Decision.Err, fault) {
