@@ -3,7 +3,6 @@ package httpresponse_test
 import (
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"testing"
 
@@ -21,41 +20,6 @@ func TestADenialEndsAConnectionOfHTTP1Only(t *testing.T) {
 		httpresponse.Deny(w, r, &core.Decision{}, core.Denial{Status: 429})
 		if got := w.Header().Get("Connection"); got != want {
 			t.Errorf("HTTP/%d: Connection: %q, want %q", major, got, want)
-		}
-	}
-}
-
-// The headers of a limit are added to those of another limiter. Cache-Control and
-// Retry-After have one line only: that of the last decision.
-func TestTheHeadersOfTwoLimiters(t *testing.T) {
-	l := core.Must(core.New(core.Config{
-		Headers: core.HeadersXSeconds | core.HeadersDraft10,
-		Rules:   []core.Rule{{Name: "r", Limits: []core.Limit{core.PerMinute(1)}}},
-	}))
-	for _, allowed := range []bool{true, false} {
-		d, err := l.Take(t.Context(), 1, core.Hit{Rule: "r", Key: "k"})
-		lines := d.AppendHeaders(nil)
-		if err != nil || d.Allowed != allowed || len(lines) < 4 {
-			t.Fatalf("%v, %v, %v", d, err, lines)
-		}
-		for _, before := range []string{"", "old"} {
-			set, denied := http.Header{}, httptest.NewRecorder()
-			if before != "" {
-				for _, line := range lines {
-					set[line.Name], denied.Header()[line.Name] = []string{before}, []string{before}
-				}
-			}
-			httpresponse.SetHeaders(set, &d)
-			httpresponse.Deny(denied, httptest.NewRequest(http.MethodGet, "/", nil), &d, core.Denial{Status: 429})
-			for _, line := range lines {
-				want := []string{line.Value}
-				if before != "" && line.Name != "Cache-Control" && line.Name != "Retry-After" {
-					want = []string{before, line.Value}
-				}
-				if !slices.Equal(set[line.Name], want) || !slices.Equal(denied.Header()[line.Name], want) {
-					t.Errorf("%s beside %q: %q and %q, want %q", line.Name, before, set[line.Name], denied.Header()[line.Name], want)
-				}
-			}
 		}
 	}
 }

@@ -3,6 +3,7 @@ package rpc
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/floodgate-go/floodgate/core"
@@ -45,13 +46,8 @@ func enter(s *settling, outer *Call) *Call {
 
 func equal(t *testing.T, got []int, want ...int) {
 	t.Helper()
-	if len(got) != len(want) {
+	if !slices.Equal(got, want) {
 		t.Fatalf("%v, want %v", got, want)
-	}
-	for i := range want {
-		if got[i] != want[i] {
-			t.Fatalf("%v, want %v", got, want)
-		}
 	}
 }
 
