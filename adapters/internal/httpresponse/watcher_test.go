@@ -171,8 +171,8 @@ type server2 struct{ *httptest.ResponseRecorder }
 
 var errSeen = errors.New("the server's writer was called")
 
-func (s server2) FlushError() error        { s.Flush(); return nil }
-func (s server2) CloseNotify() <-chan bool { return nil }
+func (s server2) FlushError() error        { s.Flush(); return errSeen }
+func (s server2) CloseNotify() <-chan bool { return make(chan bool) }
 
 // server1 has all methods of the server's writer for HTTP/1.
 type server1 struct {
@@ -264,14 +264,14 @@ func TestTheWatchersWritersPassEveryCallOn(t *testing.T) {
 			"FlushError": func(w http.ResponseWriter) (int, string, bool) {
 				err := http.NewResponseController(w).Flush()
 				w.WriteHeader(http.StatusNotFound)
-				return 200, "", err == nil
+				return 200, "", errors.Is(err, errSeen)
 			},
 			"Hijack": func(w http.ResponseWriter) (int, string, bool) {
 				_, _, err := w.(http.Hijacker).Hijack()
 				return 200, "", errors.Is(err, errSeen)
 			},
 			"CloseNotify": func(w http.ResponseWriter) (int, string, bool) {
-				return 200, "", w.(http.CloseNotifier).CloseNotify() == nil //nolint:staticcheck // the server's writers have it
+				return 200, "", (w.(http.CloseNotifier).CloseNotify() == nil) == (name == "nothing") //nolint:staticcheck // the server's writers have it
 			},
 		} {
 			r := httptest.NewRecorder()
