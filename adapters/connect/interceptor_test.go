@@ -121,6 +121,22 @@ func TestADeniedCallInHTTP(t *testing.T) {
 	}
 }
 
+// Retry-After and Cache-Control have one line, also if a handler has set them before it denies.
+func TestAHandlerThatHasSetTheHeaderDenies(t *testing.T) {
+	l := oneBy(keyfuncs.Static(""))
+	resp, _ := curl(t, http.MethodPost, urlOf(t, echo{handle: func(ctx context.Context, _ string) error {
+		info, _ := connect.CallInfoForHandlerContext(ctx)
+		info.ResponseHeader().Set("Retry-After", "99")
+		info.ResponseHeader().Set("Cache-Control", "public")
+		_, first := l.Take(ctx, 1, core.Hit{Rule: "r"})
+		d, second := l.Take(ctx, 1, core.Hit{Rule: "r"})
+		return errors.Join(first, second, connectlimit.Deny(ctx, d))
+	}})+textsconnect.TextsOnceProcedure, `{"text":"a"}`)
+	if retry, cache := resp.Header.Values("Retry-After"), resp.Header.Values("Cache-Control"); len(retry) != 1 || retry[0] == "99" || !slices.Equal(cache, []string{"no-store"}) {
+		t.Errorf("%d, Retry-After %q, Cache-Control %q", resp.StatusCode, retry, cache)
+	}
+}
+
 // A response 304 is a success.
 func TestNotModified(t *testing.T) {
 	w := hooktest.Watch(t)

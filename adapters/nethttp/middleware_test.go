@@ -63,24 +63,6 @@ func TestARequestWithoutURLAndHeaderIsLimited(t *testing.T) {
 	}
 }
 
-// The connection is closed only if the body of the denied request was not read.
-func TestADenialAfterTheBodyWasReadKeepsTheConnection(t *testing.T) {
-	for _, row := range []struct {
-		key    core.KeyFunc
-		closed bool
-	}{{keyfuncs.PostField("username"), false}, {keyfuncs.ClientIP(), true}} {
-		s := httptest.NewServer(by(row.key, 0)(http.NotFoundHandler()))
-		resp, err := http.Post(s.URL, "application/x-www-form-urlencoded", strings.NewReader("username=alice"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _ = resp.Body.Close(); resp.StatusCode != http.StatusTooManyRequests || resp.Close != row.closed {
-			t.Errorf("status %d, closed %v, want %v", resp.StatusCode, resp.Close, row.closed)
-		}
-		s.Close()
-	}
-}
-
 // The handler gets the server's own writer, unless a rule needs the outcome.
 func TestTheWriterOfTheHandler(t *testing.T) {
 	rec := httptest.NewRecorder()

@@ -8,18 +8,23 @@ import (
 
 	"github.com/floodgate-go/floodgate/adapters/internal/httpresponse"
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/httprequest"
 )
 
 // A denial of a request whose body was not read ends a connection of HTTP/1. A
 // connection of HTTP/2 has other requests.
 func TestADenialEndsAConnectionOfHTTP1Only(t *testing.T) {
-	for major, want := range map[int]string{1: "close", 2: ""} {
+	for _, row := range []struct {
+		major, read int
+		want        string
+	}{{1, 0, "close"}, {1, 3, "close"}, {1, 100, ""}, {2, 0, ""}} {
 		r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader("a body"))
-		r.ProtoMajor = major
+		r.ProtoMajor = row.major
+		_, _ = httprequest.Request{HTTP: r}.Body(row.read)
 		w := httptest.NewRecorder()
 		httpresponse.Deny(w, r, &core.Decision{}, core.Denial{Status: 429})
-		if got := w.Header().Get("Connection"); got != want {
-			t.Errorf("HTTP/%d: Connection: %q, want %q", major, got, want)
+		if got := w.Header().Get("Connection"); got != row.want {
+			t.Errorf("HTTP/%d, %d bytes were read: Connection: %q, want %q", row.major, row.read, got, row.want)
 		}
 	}
 }

@@ -114,11 +114,11 @@ func denials(t *testing.T, a Adapter) {
 	t.Run("a handler denies", func(t *testing.T) {
 		var seen string
 		hooks := hooktest.Funcs{OnDisallowedFunc: func(r core.Request, d core.Decision) core.Denial {
-			seen = fmt.Sprint(r.Method(), r.Path(), r.Route(), r.HeaderValues("x-key"))
+			seen = fmt.Sprint(r.Method(), r.Path(), r.Route(), r.HeaderValues("x-key"), r.Value(UserKey{}))
 			return core.DefaultHooks{}.OnDisallowed(r, d)
 		}}
 		l := hooktest.Limiter(t, core.Config{Hooks: hooks, Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerMinute(1)}}}})
-		c := a.Serve(t, App{Handler: func(c Call) error {
+		c := a.Serve(t, App{User: "ann", Handler: func(c Call) error {
 			d, err := l.Take(c.Context(), 1, core.Hit{Rule: "r", Key: ""})
 			if err != nil {
 				return err
@@ -134,7 +134,7 @@ func denials(t *testing.T, a Adapter) {
 				t.Errorf("%s: %+v", kind, r)
 			}
 			method := map[bool]string{true: a.Method, false: "POST"}[kind == Once]
-			if seen != fmt.Sprint(method, kind.Route(), kind.Route(), []string{"a"}) {
+			if seen != fmt.Sprint(method, kind.Route(), kind.Route(), []string{"a"}, "ann") {
 				t.Errorf("%s: the hook sees the method, the path, the route and the metadata %q", kind, seen)
 			}
 		}
