@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
 
 	httplimit "github.com/floodgate-go/floodgate/adapters/nethttp"
