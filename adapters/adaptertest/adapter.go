@@ -108,8 +108,9 @@ const (
 	ParsesForm Middleware = "parses the form"
 	// Headers sets StaleHeaders in the response before the next handler runs.
 	Headers Middleware = "headers"
-	// Copies puts a copy of the request, of its header, and of its context with Copied in its place.
+	// Copies puts a copy of the request and its header in its place. Its context has Copied as key and value.
 	Copies Middleware = "copies the request"
+	Copied            = "copied"
 )
 
 // The deadlines of the middlewares: one that tests wait for, and one that they do not reach.
@@ -134,8 +135,8 @@ func Ignored(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// UserKey is the key of App.User, and Copied is a key and its value in the context: see Copies.
-const UserKey, Copied = "user", "copied"
+// UserKey is the key of App.User.
+const UserKey = "user"
 
 // Limit is a middleware of the adapter's.
 type Limit struct {
