@@ -110,7 +110,7 @@ const (
 	Headers Middleware = "headers"
 	// Copies puts a copy of the request and its header in its place. Its context has Copied as key and value.
 	Copies Middleware = "copies the request"
-	Copied            = "copied"
+	Copied string     = "copied"
 )
 
 // The deadlines of the middlewares: one that tests wait for, and one that they do not reach.
