@@ -221,9 +221,7 @@ func TestTheOutcomeOfARequestWithoutABody(t *testing.T) {
 		{"empty", func(*http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: http.StatusNoContent, Body: http.NoBody}, nil
 		}, core.Outcome{Status: 204}},
-		{"no body", func(*http.Request) (*http.Response, error) {
-			return &http.Response{StatusCode: http.StatusNoContent}, nil
-		}, core.Outcome{Status: 204}},
+		{"no body", func(*http.Request) (*http.Response, error) { return new(http.Response), nil }, core.Outcome{}},
 		{"no response", func(*http.Request) (*http.Response, error) { return nil, nil }, core.Outcome{Status: 502}}, //nolint:nilnil // a bad base
 		{"failed", func(*http.Request) (*http.Response, error) { return nil, io.ErrUnexpectedEOF }, core.Outcome{Status: 502}},
 		{"failed, with a response", func(*http.Request) (*http.Response, error) { return answer(200), io.ErrUnexpectedEOF }, core.Outcome{Status: 502}},
