@@ -111,9 +111,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		settle(failed(ctx))
 		return resp, err //nolint:wrapcheck // the caller knows it
 	}
-	if t.config.MaxPause > 0 {
-		t.pauses.note(host, resp, t.config.MaxPause)
-	}
+	t.pauses.note(host, resp, t.config.MaxPause)
 	if d.NeedsOutcome() {
 		follow(ctx, resp, settle)
 	}

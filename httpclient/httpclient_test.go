@@ -119,6 +119,24 @@ func TestConfigsThatAreInvalid(t *testing.T) {
 	}
 }
 
+// idle is a base that counts how often its idle connections are closed.
+type idle struct {
+	base
+	closed int
+}
+
+func (i *idle) CloseIdleConnections() { i.closed++ }
+
+func TestCloseIdleConnections(t *testing.T) {
+	with := &idle{base: ok}
+	for _, b := range []http.RoundTripper{with, base(ok)} {
+		core.Must(httpclient.New(httpclient.Config{Limiter: perHost(0, core.PerHour(1)), Base: b})).CloseIdleConnections()
+	}
+	if with.closed != 1 {
+		t.Errorf("the base is told %d times", with.closed)
+	}
+}
+
 func TestRequestsOverTheLimitOfAHost(t *testing.T) {
 	sent, disallowed := 0, 0
 	limiter := core.Must(core.New(core.Config{
@@ -156,7 +174,10 @@ func TestTheEndOfARequest(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			resp, err := transport(limiter, func(*http.Request) (*http.Response, error) {
-				return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"X-Cost": {"1"}}, Body: io.NopCloser(row.body)}, nil
+				return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"X-Cost": {"1"}}, Body: struct {
+					io.Reader
+					io.Closer
+				}{row.body, failing{broken}}}, nil
 			}).RoundTrip(request(ctx, t, "http://a/", nil))
 			if err != nil {
 				t.Fatal(err)
@@ -173,8 +194,11 @@ func TestTheEndOfARequest(t *testing.T) {
 			if got := outcomes(); len(got) != 1 || got[0].Status != 200 || got[0].Header("X-Cost") != "1" {
 				t.Errorf("%s: the request has ended with %+v", name, got)
 			}
-			if _ = resp.Body.Close(); len(outcomes()) != 0 {
-				t.Errorf("%s: the request ends twice", name)
+			if err := resp.Body.Close(); !errors.Is(err, broken) || len(outcomes()) != 0 {
+				t.Errorf("%s: the request ends twice, or Close returns %v", name, err)
+			}
+			if _, ok := resp.Body.(io.Writer); ok {
+				t.Errorf("%s: the body can be written to", name)
 			}
 		})
 	}
@@ -183,6 +207,7 @@ func TestTheEndOfARequest(t *testing.T) {
 type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
+func (f failing) Close() error             { return f.err }
 
 // If there is no body, a request ends before RoundTrip returns.
 func TestTheOutcomeOfARequestWithoutABody(t *testing.T) {
@@ -196,8 +221,10 @@ func TestTheOutcomeOfARequestWithoutABody(t *testing.T) {
 		{"empty", func(*http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: http.StatusNoContent, Body: http.NoBody}, nil
 		}, core.Outcome{Status: 204}},
+		{"no body", func(*http.Request) (*http.Response, error) { return new(http.Response), nil }, core.Outcome{}},
 		{"no response", func(*http.Request) (*http.Response, error) { return nil, nil }, core.Outcome{Status: 502}}, //nolint:nilnil // a bad base
 		{"failed", func(*http.Request) (*http.Response, error) { return nil, io.ErrUnexpectedEOF }, core.Outcome{Status: 502}},
+		{"failed, with a response", func(*http.Request) (*http.Response, error) { return answer(200), io.ErrUnexpectedEOF }, core.Outcome{Status: 502}},
 		{"panicked", func(*http.Request) (*http.Response, error) { panic("base") }, core.Outcome{Status: 500, Panicked: true}},
 		{"canceled", func(*http.Request) (*http.Response, error) { cancel(); return nil, io.ErrUnexpectedEOF }, core.Outcome{Status: core.StatusCanceled, Canceled: true}},
 	} {
@@ -209,7 +236,15 @@ func TestTheOutcomeOfARequestWithoutABody(t *testing.T) {
 					t.Errorf("%s: recovered %v, the body is closed %d times", row.name, got, body.closed.Load())
 				}
 			}()
-			_, _ = transport(limiter, row.base).RoundTrip(request(ctx, t, "http://a/", body))
+			var sent *http.Response
+			var failed error
+			resp, err := transport(limiter, func(r *http.Request) (*http.Response, error) {
+				sent, failed = row.base(r)
+				return sent, failed
+			}).RoundTrip(request(ctx, t, "http://a/", body))
+			if resp != sent || !errors.Is(err, failed) {
+				t.Errorf("%s: %v, %v, want what the base returns: %v, %v", row.name, resp, err, sent, failed)
+			}
 		}()
 		got := outcomes()
 		if len(got) != 1 || got[0].Status != row.want.Status || got[0].Canceled != row.want.Canceled || got[0].Panicked != row.want.Panicked {
@@ -255,13 +290,28 @@ func TestARequestIsNotChanged(t *testing.T) {
 		}
 		_ = resp.Body.Close()
 	}
-	none := request(t.Context(), t, server.URL, http.NoBody)
-	none.GetBody, none.Header = nil, http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}
-	resp, err := rt.RoundTrip(none)
-	if err != nil {
-		t.Fatalf("a request without a body: %v", err)
+}
+
+// A body is read from a copy. If there is none, the key function gets an error and the request is denied.
+func TestABodyWithoutACopy(t *testing.T) {
+	broken := errors.New("broken")
+	key := func(dst []byte, r core.Request) ([]byte, error) { _, err := r.Body(9); return dst, err }
+	limiter := core.Must(core.New(core.Config{Rules: []core.Rule{{Name: "body", Key: key, Limits: []core.Limit{core.PerHour(9)}}}}))
+	for _, row := range []struct {
+		body   io.ReadCloser
+		copied func() (io.ReadCloser, error)
+		want   error
+	}{
+		{nil, nil, nil}, {http.NoBody, nil, nil},
+		{io.NopCloser(strings.NewReader("x")), nil, core.ErrBodyRead},
+		{io.NopCloser(strings.NewReader("x")), func() (io.ReadCloser, error) { return nil, broken }, broken},
+	} {
+		r := request(t.Context(), t, "http://a/", row.body)
+		r.Body, r.GetBody = row.body, row.copied
+		if _, err := transport(limiter, ok).RoundTrip(r); !errors.Is(err, row.want) || (err == nil) != (row.want == nil) {
+			t.Errorf("%v: %v, want %v", row.body, err, row.want)
+		}
 	}
-	_ = resp.Body.Close()
 }
 
 func TestAConnectionThatSwitchesProtocolsCanBeWrittenTo(t *testing.T) {
@@ -285,9 +335,13 @@ func TestAConnectionThatSwitchesProtocolsCanBeWrittenTo(t *testing.T) {
 }
 
 func TestHost(t *testing.T) {
+	type user struct{}
 	for url, want := range map[string]string{
 		"https://API.example/a":    "api.example",
+		"https://api.example:443/": "api.example",
 		"http://api.example:443/":  "api.example:443",
+		"https://api.example:80/":  "api.example:80",
+		"https://api.example:8443": "api.example:8443",
 		"http://api.example.:81/":  "api.example:81",
 		"http://api.example:081/":  "api.example:81",
 		"http://API.example:0080/": "api.example",
@@ -302,15 +356,19 @@ func TestHost(t *testing.T) {
 			Key: func(dst []byte, r core.Request) ([]byte, error) {
 				dst, err := httpclient.Host(dst, r)
 				key = string(dst)
-				if r.RemoteAddr() != key || len(r.HeaderValues("host")) != 1 {
-					t.Errorf("RemoteAddr %q, Host %q", r.RemoteAddr(), r.HeaderValues("host"))
+				if r.RemoteAddr() != key || len(r.HeaderValues("host")) != 1 || r.Value(user{}) != "ann" {
+					t.Errorf("RemoteAddr %q, Host %q, user %v", r.RemoteAddr(), r.HeaderValues("host"), r.Value(user{}))
 				}
 				return dst, err
 			},
 		}}}))
-		if _, _ = send(t.Context(), t, transport(limiter, ok), url); key != want {
+		if _, _ = send(context.WithValue(t.Context(), user{}, "ann"), t, transport(limiter, ok), url); key != want {
 			t.Errorf("%s: %q, want %q", url, key, want)
 		}
+	}
+	var denied *httpclient.DeniedError
+	if _, err := transport(perHost(0, core.PerHour(0)), ok).RoundTrip(&http.Request{}); !errors.As(err, &denied) || denied.Host != "" {
+		t.Errorf("a request without a URL: %v", err)
 	}
 	if key, err := httpclient.Host(nil, floodgatetest.NewRequest("GET", "/")); err == nil {
 		t.Errorf("a request that no Transport sends: %q", key)
@@ -321,14 +379,20 @@ func TestHost(t *testing.T) {
 func TestTheTextOfADenial(t *testing.T) {
 	e := httpclient.DeniedError{Host: "a.example"}
 	e.Decision, _ = perHost(0, core.PerHour(0)).Take(t.Context(), 1, core.Hit{Rule: "host", Key: "secret"})
-	e.Decision.RetryAfter, e.Decision.Err = 3*time.Second, errors.New("broken")
-	for _, want := range []string{`"a.example"`, `limiter "out", rule "host"`, "over limit", "retry after 3s", "broken"} {
-		if got := e.Error(); !strings.Contains(got, want) || strings.Contains(got, "secret") {
+	for _, row := range []struct {
+		held  bool
+		after time.Duration
+		err   error
+		want  string
+	}{
+		{false, 3 * time.Second, errors.New("broken"), `limiter "out", rule "host": over limit, retry after 3s: broken`},
+		{true, time.Second, nil, "the host has asked for a pause, retry after 1s"},
+		{true, core.Never, nil, "the host has asked for a pause"},
+		{true, 0, nil, "the host has asked for a pause"},
+	} {
+		e.Held, e.Decision.RetryAfter, e.Decision.Err = row.held, row.after, row.err
+		if got, want := e.Error(), `httpclient: the request to "a.example" was not sent: `+row.want; got != want || e.Unwrap() != row.err { //nolint:errorlint // it is the same
 			t.Errorf("%s, want %s", got, want)
 		}
-	}
-	e.Held, e.Decision.RetryAfter = true, core.Never
-	if got := e.Error(); !strings.Contains(got, "has asked for a pause") || strings.Contains(got, "retry after") {
-		t.Error(got)
 	}
 }

@@ -29,6 +29,7 @@ func TestAPauseThatAHostAsksForIsObeyed(t *testing.T) {
 		{"seconds", 429, func() []string { return []string{"Retry-After", "7"} }, 7 * time.Second},
 		{"seconds of 503", 503, func() []string { return []string{"Retry-After", " 7 "} }, 7 * time.Second},
 		{"another status", 500, func() []string { return []string{"Retry-After", "7"} }, 0},
+		{"a leading zero", 429, func() []string { return []string{"Retry-After", "010"} }, 10 * time.Second},
 		{"zero", 429, func() []string { return []string{"Retry-After", "0"} }, 0},
 		{"fraction", 429, func() []string { return []string{"Retry-After", "1.5"} }, 0},
 		{"too long", 429, func() []string { return []string{"Retry-After", "61"} }, time.Minute},
@@ -58,7 +59,7 @@ func TestAPauseThatAHostAsksForIsObeyed(t *testing.T) {
 			if row.pause > 0 {
 				time.Sleep(row.pause - time.Nanosecond)
 				status, denied := send(t.Context(), t, rt, "http://A:80/")
-				if status != 0 || !denied.Held || denied.Host != "a" || denied.Decision.RetryAfter != time.Nanosecond {
+				if status != 0 || !denied.Held || denied.Host != "a" || denied.Decision.Reason != core.ReasonOverLimit || denied.Decision.RetryAfter != time.Nanosecond {
 					t.Errorf("%s: %d, %v at the end of the pause", row.name, status, denied)
 				}
 				time.Sleep(time.Nanosecond)
@@ -83,14 +84,16 @@ func TestARequestIsHeldBackUntilThePauseIsOver(t *testing.T) {
 		_, _ = send(t.Context(), t, rt, "http://a/")
 		pause = 0
 		start := time.Now()
-		if status, denied := send(t.Context(), t, rt, "http://a/"); status != 200 || time.Since(start) != 4*time.Second {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		if status, denied := send(ctx, t, rt, "http://a/"); status != 200 || time.Since(start) != 4*time.Second {
 			t.Errorf("held: %d, %v after %v", status, denied, time.Since(start))
 		}
+		cancel()
 		pause = 4
 		_, _ = send(t.Context(), t, rt, "http://a/")
 		pause, start = 0, time.Now()
 
-		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		ctx, cancel = context.WithTimeout(t.Context(), 3*time.Second)
 		status, denied := send(ctx, t, rt, "http://a/")
 		if cancel(); status != 0 || !denied.Held || time.Since(start) != 0 {
 			t.Errorf("a context that is too short: %d, %v after %v", status, denied, time.Since(start))
@@ -124,9 +127,10 @@ func TestARequestInLineIsNotSentInAPause(t *testing.T) {
 			Name: "host", Key: httpclient.Host, Limits: []core.Limit{{Quota: 1, Window: 10 * time.Second, Algorithm: core.FixedWindow}},
 			Counts: func(_ core.Request, o core.Outcome) bool { ended <- o; return true },
 		}}}))
+		status := 429
 		rt := pausing(limiter, func(*http.Request) (*http.Response, error) {
 			time.Sleep(time.Second)
-			return answer(429, "Retry-After", "60"), nil
+			return answer(status, "Retry-After", "60"), nil
 		}, time.Hour, 0)
 		go func() { _, _ = send(t.Context(), t, rt, "http://a/") }()
 		synctest.Wait()
@@ -138,6 +142,13 @@ func TestARequestInLineIsNotSentInAPause(t *testing.T) {
 		}
 		if d, err := limiter.Peek(t.Context(), 1, core.Hit{Rule: "host", Key: "a"}); err != nil || d.Allowed {
 			t.Errorf("%v, %v", d, err)
+		}
+		time.Sleep(time.Minute)
+		status = 200
+		for range 2 { // without a pause, the second is sent after its wait
+			if status, denied := send(t.Context(), t, rt, "http://a/"); status != 200 {
+				t.Errorf("without a pause: %v", denied)
+			}
 		}
 	})
 }

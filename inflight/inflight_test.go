@@ -31,8 +31,15 @@ func TestConfigurationsThatCannotBe(t *testing.T) {
 		}
 	}
 	l := newLimiter(t, inflight.Config{Max: 1})
-	if err := l.Reconfigure(inflight.Config{}); !errors.Is(err, core.ErrConfig) {
-		t.Error(err)
+	for _, c := range []inflight.Config{{}, {Max: 1, MaxWait: -1}} {
+		if err := l.Reconfigure(c); !errors.Is(err, core.ErrConfig) || l.Name() != "slots" {
+			t.Error(l.Name(), err)
+		}
+	}
+	l = core.Must(inflight.New(inflight.Config{Max: 1}))
+	_ = l.Close()
+	if _, _, err := l.Acquire(t.Context(), "k"); l.Name() != "default" || !strings.Contains(fmt.Sprint(err), `limiter "default"`) {
+		t.Errorf("%v, name %q", err, l.Name())
 	}
 	for _, lease := range []time.Duration{inflight.MinLease, inflight.MaxLease} {
 		newLimiter(t, inflight.Config{Max: 1, Lease: lease})
@@ -79,8 +86,9 @@ func TestAtMostMaxOfEachKey(t *testing.T) {
 			l.Settle(request(t.Context(), "b"), d, core.Outcome{})
 		}
 		denial := l.Deny(request(t.Context(), "a"), all[2])
-		if denial.Status != 429 || all[2].NeedsOutcome() || l.Held() != 2 || len(all[2].AppendHeaders(nil)) != 2 {
-			t.Errorf("%+v, %d held", denial, l.Held())
+		headers, limit := fmt.Sprint(all[2].AppendHeaders(nil)), all[2].Limit().String()
+		if denial.Status != 429 || all[2].NeedsOutcome() || l.Held() != 2 || headers != "[{Cache-Control no-store} {Retry-After 1}]" || limit != "2 per 1ms (fixed_window)" {
+			t.Errorf("%+v, %d held, %s, %s", denial, l.Held(), headers, limit)
 		}
 		for _, d := range all[:2] {
 			for range 3 { // a second Settle does nothing
@@ -107,15 +115,16 @@ func TestAtMostMaxOfEachKey(t *testing.T) {
 
 func TestAcquire(t *testing.T) {
 	each(t, func(t *testing.T, c inflight.Config) {
-		c.Max = 1
+		c.Max, c.MaxWait = 1, time.Minute // Acquire never waits
 		l := newLimiter(t, c)
 		defer l.Close() //nolint:errcheck // nil
+		began := time.Now()
 		release, ok, err := l.Acquire(t.Context(), "k")
 		if !ok || err != nil {
 			t.Fatal(ok, err)
 		}
 		none, ok, err := l.Acquire(t.Context(), "k")
-		if none(); ok || err != nil || l.Held() != 1 {
+		if none(); ok || err != nil || l.Held() != 1 || time.Since(began) > 0 {
 			t.Error(ok, err, l.Held())
 		}
 		var all sync.WaitGroup
@@ -139,8 +148,9 @@ func TestADryRunDeniesNothingAndHoldsNoMore(t *testing.T) {
 	l := newLimiter(t, inflight.Config{Max: 1, DryRun: true})
 	r := request(t.Context(), "k")
 	first, second := l.Check(r), l.Check(r)
-	if !second.Allowed || !second.DryRun || l.Held() != 1 {
-		t.Errorf("%v, %d held", second, l.Held())
+	release, ok, err := l.Acquire(t.Context(), "k")
+	if release(); !ok || err != nil || !second.Allowed || !second.DryRun || l.Held() != 1 {
+		t.Errorf("%v, %d held; Acquire: %t, %v", second, l.Held(), ok, err)
 	}
 	l.Settle(r, second, core.Outcome{})
 	if l.Settle(r, first, core.Outcome{}); l.Held() != 0 {

@@ -48,8 +48,8 @@ func newLimiter(t testing.TB, c inflight.Config) *inflight.Limiter {
 
 var errGone = errors.New("the store is gone")
 
-// memory is an inflight.Store in the process, with a plain list of slots. Its errors are
-// decided by fails, before or after it has done what it was asked.
+// memory is an inflight.Store in the process, with a plain list of the slots of newLimiter. Its
+// errors are decided by fails, before or after it has done what it was asked.
 type memory struct {
 	mu       sync.Mutex
 	ends     map[inflight.Slot]time.Time
@@ -68,11 +68,11 @@ func (m *memory) fail(f func(operation string) (before, after bool)) {
 	m.fails = f
 }
 
-func (m *memory) do(ctx context.Context, operation string, f func(now time.Time)) error {
+func (m *memory) do(ctx context.Context, limiter, operation string, f func(now time.Time)) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	before, after := m.fails(operation)
-	if before || ctx.Err() != nil {
+	if before || ctx.Err() != nil || limiter != "slots" {
 		return errors.Join(errGone, ctx.Err())
 	}
 	now := time.Now()
@@ -88,8 +88,8 @@ func (m *memory) do(ctx context.Context, operation string, f func(now time.Time)
 	return nil
 }
 
-func (m *memory) AcquireSlot(ctx context.Context, _ string, s inflight.Slot, most int64, lease time.Duration) (held int64, ok bool, err error) {
-	err = m.do(ctx, "acquire", func(now time.Time) {
+func (m *memory) AcquireSlot(ctx context.Context, limiter string, s inflight.Slot, most int64, lease time.Duration) (held int64, ok bool, err error) {
+	err = m.do(ctx, limiter, "acquire", func(now time.Time) {
 		for other := range m.ends {
 			if other.Key == s.Key {
 				held++
@@ -103,8 +103,8 @@ func (m *memory) AcquireSlot(ctx context.Context, _ string, s inflight.Slot, mos
 	return held, ok && err == nil, err
 }
 
-func (m *memory) RenewSlots(ctx context.Context, _ string, slots []inflight.Slot, lease time.Duration) error {
-	return m.do(ctx, "renew", func(now time.Time) {
+func (m *memory) RenewSlots(ctx context.Context, limiter string, slots []inflight.Slot, lease time.Duration) error {
+	return m.do(ctx, limiter, "renew", func(now time.Time) {
 		m.renewals++
 		for _, s := range slots {
 			m.ends[s] = now.Add(lease)
@@ -112,8 +112,8 @@ func (m *memory) RenewSlots(ctx context.Context, _ string, slots []inflight.Slot
 	})
 }
 
-func (m *memory) ReleaseSlots(ctx context.Context, _ string, slots []inflight.Slot) error {
-	return m.do(ctx, "release", func(time.Time) {
+func (m *memory) ReleaseSlots(ctx context.Context, limiter string, slots []inflight.Slot) error {
+	return m.do(ctx, limiter, "release", func(time.Time) {
 		for _, s := range slots {
 			delete(m.ends, s)
 		}

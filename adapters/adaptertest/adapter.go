@@ -108,8 +108,9 @@ const (
 	ParsesForm Middleware = "parses the form"
 	// Headers sets StaleHeaders in the response before the next handler runs.
 	Headers Middleware = "headers"
-	// Copies puts a copy of the request, and of its header, in the request's place.
+	// Copies puts a copy of the request and its header in its place. Its context has Copied as key and value.
 	Copies Middleware = "copies the request"
+	Copied string     = "copied"
 )
 
 // The deadlines of the middlewares: one that tests wait for, and one that they do not reach.

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -231,7 +232,11 @@ func costs(t *testing.T, a Adapter) {
 	})
 
 	t.Run("a handler denies a request", func(t *testing.T) {
-		l := hooktest.Limiter(t, core.Config{Name: "inner", Rules: []core.Rule{{Name: "inner", Limits: []core.Limit{core.PerMinute(2)}}}})
+		hooks := hooktest.Funcs{OnDisallowedFunc: func(r core.Request, _ core.Decision) core.Denial {
+			text := r.Method() + r.Path() + strings.Join(r.HeaderValues("Client"), "")
+			return core.Denial{Status: 429, Header: []core.Header{{Name: "content-type", Value: "text/x"}}, Body: []byte(text)}
+		}}
+		l := hooktest.Limiter(t, core.Config{Name: "inner", Hooks: hooks, Rules: []core.Rule{{Name: "inner", Limits: []core.Limit{core.PerMinute(2)}}}})
 		c := direct(t, a.Serve(t, App{Routes: []Route{{Method: http.MethodGet, Pattern: "/", Handler: func(c Context) error {
 			d, err := l.Take(c.Context(), 1, core.Hit{Rule: "inner", Key: "k"})
 			if err != nil {
@@ -242,18 +247,11 @@ func costs(t *testing.T, a Adapter) {
 			}
 			return c.Respond(200, "ok")
 		}}}}))
-		for i := range 3 {
-			got := c.do(http.MethodGet, "/", "")
-			if i < 2 {
-				if got.status != 200 {
-					t.Errorf("request %d: %d, want 200", i, got.status)
-				}
-				continue
-			}
-			if got.status != 429 || got.header.Get("Retry-After") == "" || got.header.Get("Cache-Control") != "no-store" ||
-				got.header.Get("Content-Type") != "application/problem+json" || got.header.Get("RateLimit") == "" {
-				t.Errorf("the denial is %d %v, want 429 with the headers of a denial", got.status, got.header)
-			}
+		want(t, count(2, func(int) response { return c.get("/") }), 200, 2)
+		got := c.get("/", "Client", "ann")
+		if got.status != 429 || got.header.Get("Retry-After") == "" || got.header.Get("Cache-Control") != "no-store" ||
+			got.header.Get("Content-Type") != "text/x" || got.header.Get("RateLimit") == "" || got.body != "GET/ann" {
+			t.Errorf("the denial is %d %q %v, want 429 with the headers of a denial", got.status, got.body, got.header)
 		}
 	})
 }

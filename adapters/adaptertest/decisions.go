@@ -27,7 +27,6 @@ func decisions(t *testing.T, a Adapter) {
 		}
 		return d.Rule() + " " + d.Key()
 	}
-
 	hidden := func(l Limit) Limit {
 		l.Expose = false
 		return l

@@ -49,7 +49,9 @@ func Before(m Middleware) func(http.ResponseWriter, *http.Request) *http.Request
 			}
 			return r
 		},
-		Copies:     func(_ http.ResponseWriter, r *http.Request) *http.Request { return r.Clone(r.Context()) },
+		Copies: func(_ http.ResponseWriter, r *http.Request) *http.Request {
+			return r.Clone(context.WithValue(r.Context(), Copied, Copied)) //nolint:staticcheck // a framework has such keys
+		},
 		ReadsBody:  reads(func(r *http.Request) { _, _ = io.ReadAll(r.Body) }),
 		ReadsPart:  reads(func(r *http.Request) { _, _ = io.ReadFull(r.Body, make([]byte, 8)) }),
 		ParsesForm: reads(func(r *http.Request) { _ = r.FormValue("x") }),
@@ -128,11 +130,12 @@ func (x Exchange) Stream(next func() string) error {
 
 // Hijack implements Context.
 func (x Exchange) Hijack(raw string, end <-chan struct{}) error {
-	conn, _, err := http.NewResponseController(x.W).Hijack()
+	conn, rw, err := http.NewResponseController(x.W).Hijack()
 	if err != nil {
 		return err
 	}
-	_, err = io.WriteString(conn, raw)
+	_, err = rw.WriteString(raw)
+	err = errors.Join(err, rw.Flush())
 	if end != nil {
 		go func() {
 			<-end

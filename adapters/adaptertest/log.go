@@ -149,5 +149,4 @@ func logged(t *testing.T, a Adapter) {
 			t.Errorf("logged: %q", lines)
 		}
 	})
-
 }

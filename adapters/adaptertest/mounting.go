@@ -47,5 +47,4 @@ func mounting(t *testing.T, a Adapter) {
 			}()
 		}
 	})
-
 }

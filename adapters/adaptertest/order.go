@@ -72,5 +72,4 @@ func order(t *testing.T, a Adapter) {
 			}
 		})
 	}
-
 }

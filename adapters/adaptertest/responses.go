@@ -193,7 +193,9 @@ func responses(t *testing.T, a Adapter) {
 		calls := 0
 		hooks := hooktest.Funcs{OnDisallowedFunc: func(r core.Request, d core.Decision) core.Denial {
 			calls++
-			return core.DefaultHooks{}.OnDisallowed(r, d)
+			den := core.DefaultHooks{}.OnDisallowed(r, d)
+			den.Header[0].Name = "content-type"
+			return den
 		}}
 		l := hooktest.Limiter(t, core.Config{Hooks: hooks, Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(0)}}}})
 		got := serve(t, Limit{Checker: l, Denied: "teapot"}).get("/")

@@ -117,15 +117,15 @@ func routes(t *testing.T, a Adapter) {
 			seen = strings.Join([]string{
 				text(r.Query("a")), text(r.Query("b")), text(r.Query("none")), r.RawQuery(), r.EscapedPath(), r.Path(),
 				fmt.Sprintf("%q %q %q %q", r.HeaderValues("Host"), r.HeaderValues("host"), r.HeaderValues("X-Two"), r.HeaderValues("X-None")),
-				text(r.Cookie("c")), text(r.Cookie("none")), r.RemoteAddr()[:10],
+				text(r.Cookie("c")), text(r.Cookie("none")), r.RemoteAddr()[:10], fmt.Sprint(r.Value(Copied), r.Value("none")),
 			}, "\n")
 			return "", nil
 		}), 1000)
-		addr := a.Serve(t, App{Routes: []Route{{Method: http.MethodGet, Pattern: "/a/b", Limits: []Limit{{Checker: l}}, Handler: ok}}})
+		addr := a.Serve(t, App{Outside: []Middleware{Copies}, Routes: []Route{{Method: http.MethodGet, Pattern: "/a/b", Limits: []Limit{{Checker: l}}, Handler: ok}}})
 		direct(t, addr).raw("GET /a/b?a=first&a=second&b=&A=x HTTP/1.1\r\nHost: host.example:8080\r\nX-Two: 1\r\nx-two: 2\r\nCookie: c=first; c=second\r\nConnection: close\r\n\r\n")
 		want := strings.Join([]string{
 			`"first" true`, `"" true`, `"" false`, "a=first&a=second&b=&A=x", "/a/b", "/a/b",
-			`["host.example:8080"] ["host.example:8080"] ["1" "2"] []`, `"first" true`, `"" false`, "127.0.0.1:",
+			`["host.example:8080"] ["host.example:8080"] ["1" "2"] []`, `"first" true`, `"" false`, "127.0.0.1:", "copied<nil>",
 		}, "\n")
 		mu.Lock()
 		defer mu.Unlock()

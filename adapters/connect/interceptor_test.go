@@ -121,6 +121,22 @@ func TestADeniedCallInHTTP(t *testing.T) {
 	}
 }
 
+// Retry-After and Cache-Control have one line, also if a handler has set them before it denies.
+func TestAHandlerThatHasSetTheHeaderDenies(t *testing.T) {
+	l := oneBy(keyfuncs.Static(""))
+	resp, _ := curl(t, http.MethodPost, urlOf(t, echo{handle: func(ctx context.Context, _ string) error {
+		info, _ := connect.CallInfoForHandlerContext(ctx)
+		info.ResponseHeader().Set("Retry-After", "99")
+		info.ResponseHeader().Set("Cache-Control", "public")
+		_, first := l.Take(ctx, 1, core.Hit{Rule: "r"})
+		d, second := l.Take(ctx, 1, core.Hit{Rule: "r"})
+		return errors.Join(first, second, connectlimit.Deny(ctx, d))
+	}})+textsconnect.TextsOnceProcedure, `{"text":"a"}`)
+	if retry, cache := resp.Header.Values("Retry-After"), resp.Header.Values("Cache-Control"); len(retry) != 1 || retry[0] == "99" || !slices.Equal(cache, []string{"no-store"}) {
+		t.Errorf("%d, Retry-After %q, Cache-Control %q", resp.StatusCode, retry, cache)
+	}
+}
+
 // A response 304 is a success.
 func TestNotModified(t *testing.T) {
 	w := hooktest.Watch(t)
@@ -221,13 +237,17 @@ func TestTheEndOfAClientsStream(t *testing.T) {
 func TestCloseRequestOfADeniedStream(t *testing.T) {
 	fault := errors.New("fault")
 	l := connectlimit.Interceptor(oneBy(func(dst []byte, _ core.Request) ([]byte, error) { return dst, fault }))
-	stream := clientOf(urlOf(t, echo{}), l).Both(context.Background())
+	client := clientOf(urlOf(t, echo{}), l)
+	stream := client.Both(context.Background())
 	if err := stream.CloseRequest(); err != nil {
 		t.Errorf("CloseRequest: %v", err)
 	}
 	var denied *connectlimit.DeniedError
-	if _, err := stream.Receive(); !errors.As(err, &denied) || !errors.Is(err, fault) {
+	if _, err := stream.Receive(); !errors.As(err, &denied) || !errors.Is(err, fault) || denied.Procedure != textsconnect.TextsBothProcedure || !strings.HasPrefix(denied.Error(), "unavailable: ") {
 		t.Errorf("Receive: %v", err)
+	}
+	if _, err := client.Once(t.Context(), connect.NewRequest(&texts.Text{})); !errors.As(err, &denied) || !errors.Is(err, fault) || denied.Procedure != textsconnect.TextsOnceProcedure {
+		t.Errorf("a call: %v", err)
 	}
 	if err := stream.CloseResponse(); err != nil {
 		t.Errorf("CloseResponse: %v", err)

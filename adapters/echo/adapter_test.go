@@ -201,7 +201,11 @@ func TestTheWriterIsRestored(t *testing.T) {
 					restored++
 				}
 			}()
-			return next(c)
+			err := next(c)
+			if failed := c.Path() == "/error"; (err != nil) != failed {
+				t.Errorf("%s: a middleware before the limiter gets %v", c.Path(), err)
+			}
+			return err
 		}
 	}, echolimit.Middleware(l))
 	e.GET("/ok", func(c echo.Context) error { return c.NoContent(http.StatusOK) })

@@ -60,5 +60,9 @@ func newServer(app fibertest.App) fibertest.Server {
 		app.Path = "/"
 	}
 	f.All(app.Path, hs...)
+	if app.ErrorHandler != nil { // of an application that is a part of another one
+		whole := fiber.New(fiber.Config{DisableStartupMessage: true})
+		return whole.Mount("/", f).(*fiber.App)
+	}
 	return f
 }

@@ -139,7 +139,9 @@ func surround(ms []adaptertest.Middleware) (hs []fiber.Handler) {
 					c.Set(name, value)
 				}
 			}),
-			adaptertest.Copies:     first(func(c fiber.Ctx) {}), // Fiber has one request
+			adaptertest.Copies: first(func(c fiber.Ctx) {
+				c.SetContext(context.WithValue(c.Context(), adaptertest.Copied, adaptertest.Copied)) //nolint:staticcheck // the key that the table knows
+			}),
 			adaptertest.ReadsBody:  first(func(c fiber.Ctx) { _ = c.Body() }),
 			adaptertest.ReadsPart:  first(func(c fiber.Ctx) { _ = c.Body()[:8] }),
 			adaptertest.ParsesForm: first(func(c fiber.Ctx) { _ = c.FormValue("x") }),

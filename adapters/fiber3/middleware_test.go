@@ -57,6 +57,9 @@ func newServer(app fibertest.App) fibertest.Server {
 		app.Path = "/"
 	}
 	f.All(app.Path, hs[0], hs[1:]...)
+	if app.ErrorHandler != nil { // of an application that is a part of another one
+		f = fiber.New().Use("/", f).(*fiber.App)
+	}
 	return server{f}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strings"
 	"testing"
 
 	"google.golang.org/grpc"
@@ -36,8 +37,15 @@ func TestUnknownMethodsHaveNoRoute(t *testing.T) {
 	done := make(chan error)
 	go func() { done <- s.Serve(listener) }()
 	defer func() { s.Stop(); <-done }()
-	cc, err := grpc.NewClient("passthrough:///x", grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }))
+	byTarget := inflight.Config{Max: 1, Key: func(dst []byte, r core.Request) ([]byte, error) {
+		if r.RemoteAddr() != "passthrough:///x" || !strings.HasPrefix(r.Path(), "/made.Up/Method") {
+			t.Errorf("a client's request is for %q, %q", r.RemoteAddr(), r.Path())
+		}
+		return dst, nil
+	}}
+	cc, err := grpc.NewClient("passthrough:///x", append(grpclimit.DialOptions(core.Must(inflight.New(byTarget))),
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }))...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,11 +79,21 @@ func TestPeersWithoutAnAddress(t *testing.T) {
 
 // A program finds the error of its OnDenied in that of the call, and the error of the decision.
 func TestTheErrorOfOnDeniedIsFound(t *testing.T) {
-	own, fault := errors.New("own"), errors.New("fault")
+	own, fault := status.Error(codes.Aborted, "own"), errors.New("fault")
 	l := oneBy(func(dst []byte, _ core.Request) ([]byte, error) { return dst, fault })
 	unary := grpclimit.UnaryClientInterceptor(l, grpclimit.OnDenied(func(context.Context, string, core.Decision) error { return own }))
-	if err := unary(t.Context(), "/a.B/C", nil, nil, nil, nil); !errors.Is(err, own) || !errors.Is(err, fault) {
+	err := unary(t.Context(), "/a.B/C", nil, nil, nil, nil)
+	if !errors.Is(err, own) || !errors.Is(err, fault) || status.Code(err) != codes.Aborted || err.Error() != own.Error() {
 		t.Errorf("%v is not the error of OnDenied and of the decision", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := unary(ctx, "/a.B/C", nil, nil, nil, nil); status.Convert(err).Message() != "the call was canceled before the limiter allowed it" {
+		t.Errorf("a call that was canceled before: %v", err)
+	}
+	var denied *grpclimit.DeniedError
+	if !errors.As(err, &denied) || denied.Method != "/a.B/C" || !errors.Is(denied.Decision.Err, fault) {
+		t.Errorf("%+v", denied)
 	}
 }
 
@@ -98,8 +116,8 @@ func TestTheOptionsOfAClientsStreamAreItsCallers(t *testing.T) {
 	}
 }
 
-// A panic while a client's stream is opened ends it, with the code Internal.
-func TestAPanicWhileAClientsStreamIsOpened(t *testing.T) {
+// A panic while a client's call is sent, or its stream opened, ends it with the code Internal.
+func TestAPanicOnTheClient(t *testing.T) {
 	var got []codes.Code
 	l := core.Must(core.New(core.Config{Rules: []core.Rule{
 		{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerHour(9)}, Counts: func(_ core.Request, o core.Outcome) bool {
@@ -107,14 +125,27 @@ func TestAPanicWhileAClientsStreamIsOpened(t *testing.T) {
 			return true
 		}},
 	}}))
-	defer func() {
-		if v := recover(); v != "opening" || !slices.Equal(got, []codes.Code{codes.Internal}) {
-			t.Errorf("the panic is %v, and the outcomes have the codes %v, want one of Internal", v, got)
-		}
-	}()
-	_, err := grpclimit.StreamClientInterceptor(l)(context.Background(), &grpc.StreamDesc{}, nil, "/a.B/C",
-		func(context.Context, *grpc.StreamDesc, *grpc.ClientConn, string, ...grpc.CallOption) (grpc.ClientStream, error) {
-			panic("opening")
-		})
-	t.Errorf("no panic, but %v", err)
+	for name, call := range map[string]func() error{
+		"a call": func() error {
+			return grpclimit.UnaryClientInterceptor(l)(t.Context(), "/a.B/C", nil, nil, nil,
+				func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error { panic("opening") })
+		},
+		"a stream": func() error {
+			_, err := grpclimit.StreamClientInterceptor(l)(t.Context(), &grpc.StreamDesc{}, nil, "/a.B/C",
+				func(context.Context, *grpc.StreamDesc, *grpc.ClientConn, string, ...grpc.CallOption) (grpc.ClientStream, error) {
+					panic("opening")
+				})
+			return err
+		},
+	} {
+		got = nil
+		func() {
+			defer func() {
+				if v := recover(); v != "opening" || !slices.Equal(got, []codes.Code{codes.Internal}) {
+					t.Errorf("%s: the panic is %v, and the outcomes have the codes %v, want one of Internal", name, v, got)
+				}
+			}()
+			t.Errorf("%s: no panic, but %v", name, call())
+		}()
+	}
 }

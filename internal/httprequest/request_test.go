@@ -23,7 +23,8 @@ func TestARequestWithoutAnything(t *testing.T) {
 	r := httprequest.Request{HTTP: &http.Request{}}
 	_, cookie := r.Cookie("a")
 	_, query := r.Query("a")
-	if r.Method() != "GET" || r.Path()+r.EscapedPath()+r.RawQuery() != "" || cookie || query {
+	body, err := r.Body(9)
+	if len(body) > 0 || err != nil || r.Method() != "GET" || r.Path()+r.EscapedPath()+r.RawQuery() != "" || cookie || query {
 		t.Errorf("%q %q %q, a cookie: %v, a parameter: %v", r.Method(), r.EscapedPath(), r.RawQuery(), cookie, query)
 	}
 	other := &http.Request{Method: http.MethodPost, URL: &url.URL{Path: "/p", RawQuery: "a=1&a=2&b"}, Header: http.Header{"Cookie": {"a=c"}}}

@@ -2,6 +2,7 @@ package adapter
 
 import (
 	"testing"
+	"time"
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/floodgatetest"
@@ -15,6 +16,9 @@ func TestSetCost(t *testing.T) {
 	rule.Cost = func(core.Request) (int64, error) { return 1, nil }
 	weighs := core.Must(core.New(core.Config{Rules: []core.Rule{rule}}))
 	r := floodgatetest.NewRequest("GET", "/")
+	if d := PerIP(1, time.Minute, nil).Check(r); d.Limiter() != "per-ip" || d.Rule() != "ip" {
+		t.Errorf("PerIP has the limiter %q and the rule %q", d.Limiter(), d.Rule())
+	}
 	var none *Exposed
 	without := &Exposed{Decision: plain.Check(r)}
 	with := &Exposed{Decision: weighs.Check(r)}

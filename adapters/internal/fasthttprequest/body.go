@@ -76,7 +76,7 @@ func hasBegun(stream io.Reader) (begun, known bool) {
 		return false, false
 	}
 	read := v.FieldByName("totalBytesRead")
-	if !read.IsValid() || !read.CanInt() {
+	if !read.CanInt() {
 		return false, false
 	}
 	return read.Int() > 0, true

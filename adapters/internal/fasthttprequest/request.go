@@ -81,12 +81,9 @@ const textBlock = 1024
 // that there is one allocation for many of them. A block never changes what it has.
 func (r *Request) RemoteAddr() string {
 	addr := r.fast.RemoteAddr()
-	tcp, ok := addr.(*net.TCPAddr)
-	if !ok {
-		return addr.String()
-	}
+	tcp, _ := addr.(*net.TCPAddr)
 	a := tcp.AddrPort()
-	if !a.IsValid() {
+	if !a.IsValid() { // another address than one of TCP, among others
 		return addr.String()
 	}
 	var buf [64]byte                                                         // longer than any address but one with a long zone

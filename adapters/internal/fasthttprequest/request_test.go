@@ -6,15 +6,18 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 	"unsafe"
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/floodgate-go/floodgate/adapters/internal/adapter"
 	"github.com/floodgate-go/floodgate/core"
 )
 
@@ -23,33 +26,75 @@ func withLimit(c *fasthttp.RequestCtx, limit int) *Request {
 	return &Request{fast: c, major: &Major{Bodies: func(Ctx) Bodies { return Bodies{Limit: limit} }}}
 }
 
+// opaque and recounted are streams whose count of bytes hasBegun cannot read.
+type opaque func(p []byte) (int, error)
+
+func (o opaque) Read(p []byte) (int, error) { return o(p) }
+
+type recounted struct {
+	io.Reader
+	totalBytesRead string
+}
+
 // A stream may have as many bytes as the application allows, and must have as many as the
 // request says. Another call of Body returns the same.
 func TestTheLengthsOfStreams(t *testing.T) {
+	const tooLong, readThen = "longer than 5 bytes", "was read by a middleware"
 	for _, row := range []struct {
-		text              string
-		length, limit     int
-		tooLong, readThen bool
+		text          string
+		length, limit int
+		broken        string // the error of the stream after its text
+		want          string // the error of Body
 	}{
 		{text: "12345", length: 5, limit: 5},
 		{text: "12345", length: -1, limit: 5},
-		{text: "123456", length: 6, limit: 5, tooLong: true},
-		{text: "123456", length: -1, limit: 5, tooLong: true},
+		{text: "123456", length: 6, limit: 5, want: tooLong},
+		{text: "123456", length: -1, limit: 5, want: tooLong},
 		{text: "12345", length: 5}, {text: "12345", length: 5, limit: -1}, // the default
-		{text: "1234", length: 5, limit: 5, readThen: true},
+		{text: "1234", length: 5, limit: 5, want: readThen},
 		{length: 0, limit: 5},
-		{length: -1, limit: 5, readThen: true},
+		{length: -1, limit: 5, want: readThen},
+		{text: "12", length: -1, limit: 5, broken: "reset by the peer", want: "reset by the peer"},
 	} {
-		var c fasthttp.RequestCtx
-		c.Request.SetBodyStream(strings.NewReader(row.text), row.length)
-		r := withLimit(&c, row.limit)
-		_, first := r.Body(100)
-		body, err := r.Body(100)
-		var bad *core.BadRequestError
-		if tooLong := errors.As(err, &bad); tooLong != row.tooLong || errors.Is(err, core.ErrBodyRead) != row.readThen || !errors.Is(err, first) || c.Response.ConnectionClose() != (err != nil) {
-			t.Errorf("%+v: %v, then %v; the connection is closed: %t", row, first, err, c.Response.ConnectionClose())
-		} else if err == nil && string(body) != row.text {
-			t.Errorf("%+v: %q", row, body)
+		for kind, stream := range map[string]func(io.Reader) io.Reader{
+			"of fasthttp": func(r io.Reader) io.Reader { return r },
+			"no struct":   func(r io.Reader) io.Reader { return opaque(r.Read) },
+			"recounted":   func(r io.Reader) io.Reader { return recounted{r, ""} },
+		} {
+			var c fasthttp.RequestCtx
+			var text io.Reader = strings.NewReader(row.text)
+			if row.broken != "" {
+				text = io.MultiReader(text, iotest.ErrReader(errors.New(row.broken)))
+			}
+			c.Request.SetBodyStream(stream(text), row.length)
+			r := withLimit(&c, row.limit)
+			_, first := r.Body(100)
+			body, err := r.Body(100)
+			if (err == nil) != (row.want == "") || err != nil && !strings.Contains(err.Error(), row.want) || !errors.Is(err, first) || c.Response.ConnectionClose() != (err != nil) {
+				t.Errorf("%s, %+v: %v, then %v; the connection is closed: %t", kind, row, first, err, c.Response.ConnectionClose())
+			} else if err == nil && string(body) != row.text {
+				t.Errorf("%s, %+v: %q", kind, row, body)
+			}
+		}
+	}
+}
+
+// A stream is sent after the handlers, and Fiber may have given its context to another request.
+func TestNobodyReadsADecisionInAStream(t *testing.T) {
+	var c fasthttp.RequestCtx
+	c.SetUserValue(exposedKey{}, &adapter.Exposed{})
+	for want, request := range map[bool]func() *fasthttp.RequestCtx{true: func() *fasthttp.RequestCtx { return &c }, false: func() *fasthttp.RequestCtx { return nil }} {
+		if _, found := DecisionFrom(request); found != want || SetCost(request, 1) {
+			t.Errorf("the handler finds a decision: %t, want %t", found, want)
+		}
+		streamed := false
+		c.Response.SetBodyStream(opaque(func([]byte) (int, error) {
+			_, found := DecisionFrom(request)
+			streamed = !found
+			return 0, io.EOF
+		}), -1)
+		if err := c.Response.Write(bufio.NewWriter(io.Discard)); err != nil || !streamed {
+			t.Errorf("%v, a reader of a stream finds no decision: %t", err, streamed)
 		}
 	}
 }
@@ -64,30 +109,38 @@ func TestABodyThatNobodyWantsIsNotRead(t *testing.T) {
 	}
 }
 
-// A request without a body has no form, whatever its type says.
-func TestAMultipartRequestWithoutABody(t *testing.T) {
-	var c fasthttp.RequestCtx
-	c.Request.Header.SetContentType("multipart/form-data; boundary=x")
-	c.Request.Header.SetContentLength(0)
-	if body, err := withLimit(&c, 0).Body(9); len(body) > 0 || err != nil {
-		t.Errorf("%q, %v", body, err)
+// A request without a body has no form, whatever its type says, and nobody parses a compressed one.
+func TestMultipartRequests(t *testing.T) {
+	for _, row := range []struct {
+		body, encoding string
+		broken         bool
+	}{{"", "", false}, {"no form", "br", false}, {"no form", "", true}} {
+		var c fasthttp.RequestCtx
+		c.Request.Header.SetContentType("multipart/form-data; boundary=x")
+		c.Request.Header.SetContentEncoding(row.encoding)
+		c.Request.Header.SetContentLength(len(row.body))
+		c.Request.SetBodyString(row.body)
+		if body, err := withLimit(&c, 0).Body(9); (err != nil) != row.broken || err == nil && string(body) != row.body {
+			t.Errorf("%+v: %q, %v", row, body, err)
+		}
 	}
 }
 
-// A middleware before the limiter may add lines to the header of a chunked request.
+// A middleware before the limiter may add lines to the header, also of a chunked request.
 func TestLinesThatAMiddlewareAdds(t *testing.T) {
-	var c fasthttp.RequestCtx
-	header := &c.Request.Header
-	if err := header.Read(bufio.NewReader(strings.NewReader("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n"))); err != nil {
-		t.Fatal(err)
-	}
-	var want []string
-	for i := range 3 {
-		line := fmt.Sprint(i)
-		header.Add("X-User", line)
-		want = append(want, line)
-		if got := withLimit(&c, 0).HeaderValues("X-User"); !slices.Equal(got, want) {
-			t.Errorf("%q, want %q", got, want)
+	for head, want := range map[string][]string{"Transfer-Encoding: chunked": nil, "X-User: received": {"received"}} {
+		var c fasthttp.RequestCtx
+		header := &c.Request.Header
+		if err := header.Read(bufio.NewReader(strings.NewReader("POST / HTTP/1.1\r\nHost: h\r\n" + head + "\r\n\r\n"))); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 3 {
+			line := fmt.Sprint(i)
+			header.Add("X-User", line)
+			want = append(want, line)
+			if got := withLimit(&c, 0).HeaderValues("X-User"); !slices.Equal(got, want) {
+				t.Errorf("%s: %q, want %q", head, got, want)
+			}
 		}
 	}
 }
@@ -201,7 +254,7 @@ func TestTextsOfAddressesStay(t *testing.T) {
 		addrs = append(addrs,
 			&net.TCPAddr{IP: net.IPv4(192, 0, 2, byte(i)), Port: i},
 			&net.TCPAddr{IP: net.ParseIP("2001:db8::ff"), Port: i, Zone: "a zone with a name that is longer than the others, and than its buffer"},
-			&net.UnixAddr{Net: "unix", Name: "/run/a"},
+			&net.UnixAddr{Net: "unix", Name: "/run/a"}, &net.TCPAddr{Port: i},
 		)
 	}
 	var texts []string

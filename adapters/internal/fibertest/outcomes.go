@@ -145,7 +145,7 @@ func contextOfAnOutcome(t *testing.T, f Fiber) {
 	l := core.Must(core.New(core.Config{Rules: []core.Rule{{
 		Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerHour(1000)},
 		Counts: func(r core.Request, _ core.Outcome) bool {
-			read <- r.Context().Value(key{})
+			read <- r.Value(key{})
 			return true
 		},
 	}}}))

@@ -3,59 +3,28 @@ package httpresponse_test
 import (
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/floodgate-go/floodgate/adapters/internal/httpresponse"
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/internal/httprequest"
 )
 
 // A denial of a request whose body was not read ends a connection of HTTP/1. A
 // connection of HTTP/2 has other requests.
 func TestADenialEndsAConnectionOfHTTP1Only(t *testing.T) {
-	for major, want := range map[int]string{1: "close", 2: ""} {
+	for _, row := range []struct {
+		major, read int
+		want        string
+	}{{1, 0, "close"}, {1, 3, "close"}, {1, 100, ""}, {2, 0, ""}} {
 		r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader("a body"))
-		r.ProtoMajor = major
+		r.ProtoMajor = row.major
+		_, _ = httprequest.Request{HTTP: r}.Body(row.read)
 		w := httptest.NewRecorder()
 		httpresponse.Deny(w, r, &core.Decision{}, core.Denial{Status: 429})
-		if got := w.Header().Get("Connection"); got != want {
-			t.Errorf("HTTP/%d: Connection: %q, want %q", major, got, want)
-		}
-	}
-}
-
-// The headers of a limit are added to those of another limiter. Cache-Control and
-// Retry-After have one line only: that of the last decision.
-func TestTheHeadersOfTwoLimiters(t *testing.T) {
-	l := core.Must(core.New(core.Config{
-		Headers: core.HeadersXSeconds | core.HeadersDraft10,
-		Rules:   []core.Rule{{Name: "r", Limits: []core.Limit{core.PerMinute(1)}}},
-	}))
-	for _, allowed := range []bool{true, false} {
-		d, err := l.Take(t.Context(), 1, core.Hit{Rule: "r", Key: "k"})
-		lines := d.AppendHeaders(nil)
-		if err != nil || d.Allowed != allowed || len(lines) < 4 {
-			t.Fatalf("%v, %v, %v", d, err, lines)
-		}
-		for _, before := range []string{"", "old"} {
-			set, denied := http.Header{}, httptest.NewRecorder()
-			if before != "" {
-				for _, line := range lines {
-					set[line.Name], denied.Header()[line.Name] = []string{before}, []string{before}
-				}
-			}
-			httpresponse.SetHeaders(set, &d)
-			httpresponse.Deny(denied, httptest.NewRequest(http.MethodGet, "/", nil), &d, core.Denial{Status: 429})
-			for _, line := range lines {
-				want := []string{line.Value}
-				if before != "" && line.Name != "Cache-Control" && line.Name != "Retry-After" {
-					want = []string{before, line.Value}
-				}
-				if !slices.Equal(set[line.Name], want) || !slices.Equal(denied.Header()[line.Name], want) {
-					t.Errorf("%s beside %q: %q and %q, want %q", line.Name, before, set[line.Name], denied.Header()[line.Name], want)
-				}
-			}
+		if got := w.Header().Get("Connection"); got != row.want {
+			t.Errorf("HTTP/%d, %d bytes were read: Connection: %q, want %q", row.major, row.read, got, row.want)
 		}
 	}
 }

@@ -2,6 +2,8 @@ package rpc
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"testing"
 
 	"github.com/floodgate-go/floodgate/core"
@@ -44,13 +46,8 @@ func enter(s *settling, outer *Call) *Call {
 
 func equal(t *testing.T, got []int, want ...int) {
 	t.Helper()
-	if len(got) != len(want) {
+	if !slices.Equal(got, want) {
 		t.Fatalf("%v, want %v", got, want)
-	}
-	for i := range want {
-		if got[i] != want[i] {
-			t.Fatalf("%v, want %v", got, want)
-		}
 	}
 }
 
@@ -90,6 +87,23 @@ func TestMessagesOfACall(t *testing.T) {
 	}
 }
 
+// After a message that was denied, none is received, also if the limiter would allow it.
+func TestADeniedMessageIsTheLast(t *testing.T) {
+	own := errors.New("denied")
+	s := newSettling(t, core.PerHour(1))
+	m := Messages{Call: enter(s, nil)}
+	received := 0
+	for i, want := range []error{nil, own, own} {
+		err := m.Receive(func() error { received++; return nil }, floodgatetest.NewRequest("POST", "/a.B/C"), func(*core.Decision) error {
+			s.Limiter = newSettling(t, core.PerHour(9)).Limiter
+			return own
+		})
+		if !errors.Is(err, want) || received != min(i+1, 2) {
+			t.Errorf("message %d: %v, want %v; %d are received", i, err, want, received)
+		}
+	}
+}
+
 // A decision that needs no outcome replaces one that did.
 func TestAMessageThatNeedsNoOutcome(t *testing.T) {
 	s := newSettling(t, core.PerHour(9))
@@ -112,8 +126,8 @@ func TestCostOfACall(t *testing.T) {
 	c := enter(a, useless(nil))
 	c = enter(b, c)
 	c = useless(c)
-	if !c.SetCost(4) {
-		t.Fatal("the cost concerns no rule")
+	if useless(nil).SetCost(4) || !c.SetCost(4) {
+		t.Fatal("the cost concerns a rule without one, or none")
 	}
 	for ; c != nil; c = c.outer {
 		c.End(End{}.Outcome())
@@ -135,7 +149,7 @@ func TestOutcomeOfAnEnd(t *testing.T) {
 	}{
 		"a success":                      {End{}, 200, OK, false, false},
 		"a failure":                      {End{Code: NotFound}, 404, NotFound, false, false},
-		"an unknown code":                {End{Code: 99}, 500, 99, false, false},
+		"an unknown code":                {End{Code: 17}, 500, 17, false, false},
 		"canceled":                       {End{Code: Canceled}, 499, Canceled, true, false},
 		"a success nobody has seen":      {End{Ended: true}, 499, Canceled, true, false},
 		"a failure nobody has seen":      {End{Code: NotFound, Ended: true}, 499, Canceled, true, false},

@@ -40,7 +40,7 @@ func TestMessageOfADenial(t *testing.T) {
 		`{"title":"a"}`:                    "a",
 		`{"detail":"b"}`:                   "b",
 		`{"error":7}`:                      "the call is over a limit",
-		`{"title":7}`:                      "the call is over a limit",
+		`{"title":"a","detail":7}`:         "the call is over a limit",
 		`{"title":"a"`:                     "the call is over a limit",
 		`["a"]`:                            `["a"]`,
 		"\xff\xfe":                         "the call is over a limit",

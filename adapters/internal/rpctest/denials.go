@@ -114,11 +114,11 @@ func denials(t *testing.T, a Adapter) {
 	t.Run("a handler denies", func(t *testing.T) {
 		var seen string
 		hooks := hooktest.Funcs{OnDisallowedFunc: func(r core.Request, d core.Decision) core.Denial {
-			seen = fmt.Sprint(r.Method(), r.Path(), r.Route())
+			seen = fmt.Sprint(r.Method(), r.Path(), r.Route(), r.HeaderValues("x-key"), r.Value(UserKey{}))
 			return core.DefaultHooks{}.OnDisallowed(r, d)
 		}}
 		l := hooktest.Limiter(t, core.Config{Hooks: hooks, Rules: []core.Rule{{Name: "r", Limits: []core.Limit{core.PerMinute(1)}}}})
-		c := a.Serve(t, App{Handler: func(c Call) error {
+		c := a.Serve(t, App{User: "ann", Handler: func(c Call) error {
 			d, err := l.Take(c.Context(), 1, core.Hit{Rule: "r", Key: ""})
 			if err != nil {
 				return err
@@ -130,12 +130,12 @@ func denials(t *testing.T, a Adapter) {
 		}}).Dial(t, direct)
 		want(t, count(1, func(int) Reply { return c.Do(within(t), Once, []string{""}) }), 0, 1)
 		for _, kind := range Kinds {
-			if r := c.Do(within(t), kind, []string{""}); r.Code != codeResourceExhausted || r.RetryAfter <= 0 || len(r.Violations) != 1 || header(r, "retry-after") == "" {
+			if r := c.Do(within(t), kind, []string{""}, "x-key", "a"); r.Code != codeResourceExhausted || r.RetryAfter <= 0 || len(r.Violations) != 1 || header(r, "retry-after") == "" {
 				t.Errorf("%s: %+v", kind, r)
 			}
 			method := map[bool]string{true: a.Method, false: "POST"}[kind == Once]
-			if seen != fmt.Sprint(method, kind.Route(), kind.Route()) {
-				t.Errorf("%s: the hook sees the method, the path and the route %q", kind, seen)
+			if seen != fmt.Sprint(method, kind.Route(), kind.Route(), []string{"a"}, "ann") {
+				t.Errorf("%s: the hook sees the method, the path, the route and the metadata %q", kind, seen)
 			}
 		}
 	})

@@ -17,7 +17,7 @@ func keys(t *testing.T, a Adapter) {
 		for _, kind := range Kinds {
 			var got string
 			l := hooktest.ByKey(t, keyfuncs.Func(func(r core.Request) (string, error) {
-				cookie, _ := r.Cookie("sid")
+				cookie := fmt.Sprint(r.Cookie("sid")) + fmt.Sprint(r.Cookie("other"))
 				_, query := r.Query("q")
 				message, _ := a.Message(r)
 				_, err := r.Body(10)
@@ -33,7 +33,7 @@ func keys(t *testing.T, a Adapter) {
 			if kind == Once {
 				method, message = a.Method, "hello"
 			}
-			if want := fmt.Sprint(method, true, true, true, []string{"a", "b"}, "5", false, message, "ann", true, true, 1); got != want {
+			if want := fmt.Sprint(method, true, true, true, []string{"a", "b"}, "5truefalse", false, message, "ann", true, true, 1); got != want {
 				t.Errorf("%s: the key function sees %s, want %s", kind, got, want)
 			}
 		}

@@ -89,7 +89,7 @@ func messages(t *testing.T, a Adapter) {
 		l := hooktest.Limiter(t, core.Config{Hooks: hooks, Rules: []core.Rule{{Name: "r", Key: keyfuncs.Static(""), Limits: []core.Limit{core.PerMinute(2)}}}})
 		c := a.Serve(t, App{Limits: []Limit{{Checker: l, PerMessage: true}}, Handler: func(c Call) error {
 			return errors.Join(c.Send("early"), OK(c))
-		}}).Dial(t, direct)
+		}}).Dial(t, direct, all(t, 100))
 		if r := c.Do(within(t), Both, five); r.Code != codeResourceExhausted || header(r, "x-why") != "a|b" {
 			t.Errorf("%+v, x-why: %q", r, header(r, "x-why"))
 		}

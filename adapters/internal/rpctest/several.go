@@ -83,8 +83,8 @@ func costs(t *testing.T, a Adapter) {
 			used   int64
 		}{{25, nil, 25}, {3, nil, 28}, {0, &Error{codeInternal, "no"}, 28}, {90, nil, 118 - 18}} {
 			actual, result = row.actual, row.result
-			_ = c.Do(within(t), kind, []string{""})
-			if n, o := used(t, l), used(t, outer); n != row.used || o != row.used {
+			r := c.Do(within(t), kind, []string{""})
+			if n, o := used(t, l), used(t, outer); n != row.used || o != row.used || (r.Code == 0) != (row.result == nil) {
 				t.Errorf("%s: after an actual cost of %d, %d and %d hits are used, want %d", kind, row.actual, o, n, row.used)
 			}
 		}
