@@ -41,7 +41,7 @@ func TestCollector(t *testing.T) {
 	f.Decided(t.Context(), core.Decision{Reason: core.ReasonFailed, Degraded: true}, -1, 0)
 	f.Stored(t.Context(), "take", 2*time.Millisecond, nil)
 	f.Stored(t.Context(), "take", time.Minute, errors.New("down"))
-	f.Stored(t.Context(), "peek", time.Millisecond, nil)
+	f.Stored(t.Context(), "peek", 1500*time.Microsecond, nil)
 	f = c.Observe("export", []core.Rule{{Name: "slots", MaxWait: time.Second, Limits: []core.Limit{{Name: "slots"}}}})
 	f.Queued(t.Context(), 0, 2)
 	f.Decided(t.Context(), core.Decision{Allowed: true, Remaining: 9, Waited: 30 * time.Millisecond}, 0, 0)
@@ -79,7 +79,7 @@ floodgate_rate_limiting_store_errors_total{limiter="tried",operation="take"} 1
 # HELP floodgate_rate_limiting_store_duration_seconds How long operations of the store took.
 # TYPE floodgate_rate_limiting_store_duration_seconds histogram
 `
-	want += histogram("floodgate_rate_limiting_store_duration_seconds", `limiter="tried",operation="peek"`, observe.Bounds(), time.Millisecond) +
+	want += histogram("floodgate_rate_limiting_store_duration_seconds", `limiter="tried",operation="peek"`, observe.Bounds(), 1500*time.Microsecond) +
 		histogram("floodgate_rate_limiting_store_duration_seconds", `limiter="tried",operation="take"`, observe.Bounds(), 2*time.Millisecond, time.Minute)
 	want += `
 # HELP floodgate_rate_limiting_queued_requests Requests of this process that wait for their turn now.

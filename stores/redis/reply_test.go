@@ -187,7 +187,7 @@ func TestWhichRepliesProveThatNothingWasCharged(t *testing.T) {
 	for reply, want := range map[string]bool{
 		"OOM command not allowed": true, "READONLY You can't": true, "NOPERM this user": true, "NOAUTH Authentication": true,
 		"ERR The user executing the script can't run": true, "ERR ACL failure in script": true, "MISCONF Redis is": true, "NOREPLICAS Not": true,
-		"LOADING Redis is": true, "CROSSSLOT Keys": true, "BUSY Redis is busy": true, "ERR unknown command 'evalsha'": true, "NOSCRIPT No": true,
+		"LOADING Redis is": true, "CROSSSLOT Keys": true, "BUSY Redis is busy": true, "ERR max number of clients reached": true, "ERR unknown command 'evalsha'": true, "NOSCRIPT No": true,
 		"FLOODGATE calendar: the clocks": true, "FLOODGATE some of several keys have been written: FLOODGATE calendar: ": false,
 		"FLOODGATE some of several keys have been written: OOM": false, "upstream failure": false, "ERR Connection timed out": false, "": false,
 	} {

@@ -117,7 +117,7 @@ func TestBoundsOfFields(t *testing.T) {
 		"paths":                {"{policies: [{name: a, limits: 1/s, match: {paths: [%s]}}]}", strings.Repeat("/a,", 1000), strings.Repeat("/a,", 1001)},
 		"a path":               {"{policies: [{name: a, limits: 1/s, match: {paths: [%s]}}]}", "/", "a/"},
 		"prefixes":             {"{policies: [{name: a, limits: 1/s, deny: [%s]}]}", strings.Repeat("1.1.1.1,", 10_000), strings.Repeat("1.1.1.1,", 10_001)},
-		"a prefix":             {"{policies: [{name: a, limits: 1/s, deny: [%s]}]}", "'2001:DB8::/32'", "x.org"},
+		"a prefix":             {"{policies: [{name: a, limits: 1/s, deny: [%s]}]}", "'2001:DB8::1/128'", "x.org"},
 		"limits":               {"{policies: [{name: a, limits: [%s]}]}", numbered(16, "1/1%ds"), numbered(17, "1/1%ds")},
 		"a limit":              {"{policies: [{name: a, limits: '%s'}]}", "1 per 2 h, 9/m bucketed_window precision=6s name=x, 5/day Europe/Berlin, 3/s token_bucket burst=9", "1"},
 		"a cost":               {"{policies: [{name: a, limits: 9/s, cost: %s}]}", "2147483647", "2147483648"},
