@@ -288,18 +288,20 @@ func TestARequestInLineHasTheQuotaThatItBrings(t *testing.T) {
 			t.Errorf("allowed at %v, want 1s", c.at(2))
 		}
 	})
-	synctest.Test(t, func(t *testing.T) {
-		config := patient(1500*time.Millisecond, fixed(1, time.Second))
-		config.Rules[0].Quota = func(core.Request, core.Limit) (int64, error) { return 10, nil }
-		l, c := newLimiter(t, config, nil), newCrowd()
-		for i := range 20 {
-			c.come(i, func() (core.Decision, error) { return l.Check(&request{}), nil })
-		}
-		time.Sleep(time.Minute)
-		if got := len(c.allowed()); got != 20 {
-			t.Errorf("of 20 at once in two windows of 10, %d were allowed", got)
-		}
-	})
+	for _, quota := range []int64{1, 100} {
+		synctest.Test(t, func(t *testing.T) {
+			config := patient(1500*time.Millisecond, fixed(quota, time.Second))
+			config.Rules[0].Quota = func(core.Request, core.Limit) (int64, error) { return 10, nil }
+			l, c := newLimiter(t, config, nil), newCrowd()
+			for i := range 31 {
+				c.come(i, func() (core.Decision, error) { return l.Check(&request{}), nil })
+			}
+			time.Sleep(time.Minute)
+			if got := len(c.allowed()); got != 20 || c.at(30) != 0 {
+				t.Errorf("%d were allowed in two windows of 10, the last had its answer after %v", got, c.at(30))
+			}
+		})
+	}
 }
 
 // However much the requests in line cost, each stays behind those before it.
