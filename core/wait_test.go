@@ -271,7 +271,8 @@ func TestARequestIsDeniedWhenItsTimeIsOver(t *testing.T) {
 			err    error
 		}{{1500 * time.Millisecond, core.ReasonOverLimit, core.ErrWaitTooLong}, {500 * time.Millisecond, core.ReasonCanceled, context.Canceled}, {time.Second, core.ReasonOverLimit, core.ErrWaitTooLong}, {1500 * time.Millisecond, core.ReasonOverLimit, core.ErrWaitTooLong}} {
 			d, _ := c.of(1 + i)
-			if d.Allowed || d.Reason != want.reason || !errors.Is(d.Err, want.err) || d.at != want.at || d.Waited != want.at || d.Rule() != "busy" || d.RetryAfter <= 0 || d.RetryAfter > 5*time.Second-want.at || !strings.Contains(d.String(), fmt.Sprint("after waiting ", want.at)) {
+			if d.Allowed || d.Reason != want.reason || !errors.Is(d.Err, want.err) || d.at != want.at || d.Waited != want.at || d.Rule() != "busy" ||
+				d.RetryAfter <= 0 || d.RetryAfter > 5*time.Second-want.at || !strings.Contains(d.String(), fmt.Sprint("after waiting ", want.at)) {
 				t.Errorf("request %d at %v: %v, %v, rule %q, waited %v, retry after %v", 1+i, d.at, d.Reason, d.Err, d.Rule(), d.Waited, d.RetryAfter)
 			}
 		}

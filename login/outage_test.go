@@ -169,7 +169,8 @@ func TestAnAddressThatCannotBeRememberedIsLogged(t *testing.T) {
 		store.left.Store(answered)
 		store.gone.Store(true)
 		s.want(many(1, func(int) int { return s.right("203.0.113.1", "alice") }), "map[200:1]")
-		if !strings.Contains(log.String(), `level=WARN msg="login: a client's address could not be remembered: it does not count as known for the account" error=`) || !strings.Contains(log.String(), errGone.Error()) || strings.Contains(log.String(), "203.0.113.1") {
+		if !strings.Contains(log.String(), `level=WARN msg="login: a client's address could not be remembered: it does not count as known for the account" error=`) ||
+			!strings.Contains(log.String(), errGone.Error()) || strings.Contains(log.String(), "203.0.113.1") {
 			t.Errorf("the store fails after %d operations: logged: %s", answered, &log)
 		}
 		store.left.Store(answered)

@@ -26,7 +26,8 @@ func TestStatus(t *testing.T) {
 	for _, s := range []*site{newSite(t, login.Config{}), cached} {
 		s.right("192.0.2.7", "alice")
 		s.wrongs(6, "203.0.113.1", "alice")
-		if st := s.status("ALICE", "203.0.113.1"); st.AddressAccount.Allowed || st.AddressAccount.RetryAfter != 30*time.Second || st.RetryAfter != 30*time.Second || st.Account.Remaining != 95 || st.Address.Remaining != 15 || st.Trusted.Remaining != 50 || st.KnownAddress {
+		if st := s.status("ALICE", "203.0.113.1"); st.AddressAccount.Allowed || st.AddressAccount.RetryAfter != 30*time.Second ||
+			st.RetryAfter != 30*time.Second || st.Account.Remaining != 95 || st.Address.Remaining != 15 || st.Trusted.Remaining != 50 || st.KnownAddress {
 			t.Errorf("%+v", st)
 		}
 		s.flood(200, "alice")
@@ -189,7 +190,8 @@ func TestTheStandardDenialSaysWhyItDenies(t *testing.T) {
 		if e := s.last.Load(); (e != nil) != (row.status == 429) {
 			t.Errorf("%d: the event %+v", row.status, e)
 		}
-		if body := string(denial.Body); denial.Status != row.status || !strings.Contains(body, fmt.Sprintf(`"status":%d,`, row.status)) || !strings.Contains(body, row.text) || strings.Contains(body, "address") || strings.Contains(log.String(), "limiter=login ") != row.gone {
+		if body := string(denial.Body); denial.Status != row.status || !strings.Contains(body, fmt.Sprintf(`"status":%d,`, row.status)) ||
+			!strings.Contains(body, row.text) || strings.Contains(body, "address") || strings.Contains(log.String(), "limiter=login ") != row.gone {
 			t.Errorf("%d, want %d: %s; logged: %s", denial.Status, row.status, body, &log)
 		}
 	}

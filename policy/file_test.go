@@ -185,7 +185,8 @@ func TestWarnings(t *testing.T) {
 		}
 		for i := range min(len(all), len(want)) {
 			field, text, _ := strings.Cut(want[i], ": ")
-			if w := all[i]; w.File != "f" || w.Line != 1 || w.Column == 0 || w.Hint == "" || w.Field != field || strings.HasPrefix(w.Problem, `"":`) || !strings.Contains(w.Problem, text) || !strings.Contains(log.String(), fmt.Sprintf("file=f line=1 field=%s problem=%q hint=%q", w.Field, w.Problem, w.Hint)) {
+			if w := all[i]; w.File != "f" || w.Line != 1 || w.Column == 0 || w.Hint == "" || w.Field != field || strings.HasPrefix(w.Problem, `"":`) ||
+				!strings.Contains(w.Problem, text) || !strings.Contains(log.String(), fmt.Sprintf("file=f line=1 field=%s problem=%q hint=%q", w.Field, w.Problem, w.Hint)) {
 				t.Errorf("%s:\n%v\nwant\n%s", file, w, want[i])
 			}
 		}

@@ -51,7 +51,8 @@ policies:
 		return strings.Split(strings.TrimSpace(out), "\n")[1:]
 	}
 	lines := inspect("--policy", "api", "--key", "ann")
-	if len(lines) != 2 || !strings.HasPrefix(column(lines[0]), "api 10 per 1h (fixed_window) 3 7 59m") || !regexp.MustCompile(` 59m\d+(\.\d{1,3})?s$`).MatchString(lines[0]) || !strings.HasPrefix(column(lines[1]), "api 4 per 1m (fixed_window) 3 1 ") {
+	if len(lines) != 2 || !strings.HasPrefix(column(lines[0]), "api 10 per 1h (fixed_window) 3 7 59m") ||
+		!regexp.MustCompile(` 59m\d+(\.\d{1,3})?s$`).MatchString(lines[0]) || !strings.HasPrefix(column(lines[1]), "api 4 per 1m (fixed_window) 3 1 ") {
 		t.Errorf("of ann: %q", lines)
 	}
 	if lines := inspect("--policy", "api"); !strings.Contains(column(lines[0]), " 2 8 ") {
@@ -66,7 +67,8 @@ policies:
 
 	out, _ := expect(t, 0, "", "top", path, "--store", url, "--top", "3", "--key", "ann", "--key", "x\x1b")
 	lines = strings.Split(strings.TrimSpace(out), "\n")
-	if !regexp.MustCompile(` \d+(\.\d{1,3})?s +ann$`).MatchString(lines[3]) || lines[0] != "4 counters" || len(lines) != 5 || !strings.HasPrefix(column(lines[2]), "tiered tiered-paid ") || !strings.HasSuffix(lines[2], `"x\x1b"`) || !strings.HasPrefix(column(lines[3]), "api api 4 per 1m (fixed_window) 3 1 ") || !strings.HasSuffix(lines[3], " ann") || !strings.Contains(lines[4], "fg1:policies:api:") {
+	if !regexp.MustCompile(` \d+(\.\d{1,3})?s +ann$`).MatchString(lines[3]) || lines[0] != "4 counters" || len(lines) != 5 || !strings.HasPrefix(column(lines[2]), "tiered tiered-paid ") ||
+		!strings.HasSuffix(lines[2], `"x\x1b"`) || !strings.HasPrefix(column(lines[3]), "api api 4 per 1m (fixed_window) 3 1 ") || !strings.HasSuffix(lines[3], " ann") || !strings.Contains(lines[4], "fg1:policies:api:") {
 		t.Errorf("the nearest:\n%s", out)
 	}
 

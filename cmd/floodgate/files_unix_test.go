@@ -61,7 +61,7 @@ func TestAnInterruptEndsEveryCommand(t *testing.T) {
 	}
 }
 
-// A person reads a terminal, which is a device. Files and pipes are for programs.
+// Output to a terminal is for a person. Output to a file or a pipe is for a program.
 func TestWhoReadsAnOutput(t *testing.T) {
 	t.Setenv("NO_COLOR", "")
 	t.Setenv("CLICOLOR_FORCE", "")

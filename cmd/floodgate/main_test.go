@@ -98,11 +98,13 @@ func TestCheckForAPerson(t *testing.T) {
 func TestCheck(t *testing.T) {
 	good, bad, worse := file(t, "good.yaml", limits), file(t, "bad.yaml", "policies:\n  - name: a b\n    limits: 1/x\n"), file(t, "worse.yaml", "\x1b")
 	out, _ := expect(t, 0, "", "check", good)
-	if lines := strings.Split(out, "\n"); len(lines) != 4 || !strings.HasPrefix(lines[0], good+":6:10: policies[0].key: warning: ") || !strings.HasPrefix(lines[1], good+":10:10: policies[1].key: warning: ") || lines[2] != good+": 3 policies, no errors, 2 warnings" {
+	if lines := strings.Split(out, "\n"); len(lines) != 4 || !strings.HasPrefix(lines[0], good+":6:10: policies[0].key: warning: ") ||
+		!strings.HasPrefix(lines[1], good+":10:10: policies[1].key: warning: ") || lines[2] != good+": 3 policies, no errors, 2 warnings" {
 		t.Errorf("says %q", out)
 	}
 	open := file(t, "open.yaml", `policies: [{name: a, key: ip, limits: 1/h}, {name: b, key: 'query["x"]', limits: 1/h}]`)
-	if out, errs := expect(t, 1, "", "check", "--strict", open, good); !strings.Contains(out, "\n"+open+": 2 policies, no errors, 1 warning\n") || errs != "floodgate: "+open+": 1 warning: --strict treats warnings as errors\n"+good+": 2 warnings: --strict treats warnings as errors\n" {
+	if out, errs := expect(t, 1, "", "check", "--strict", open, good); !strings.Contains(out, "\n"+open+": 2 policies, no errors, 1 warning\n") ||
+		errs != "floodgate: "+open+": 1 warning: --strict treats warnings as errors\n"+good+": 2 warnings: --strict treats warnings as errors\n" {
 		t.Errorf("strictly: %q, %q", out, errs)
 	}
 	fine := file(t, "fine.yaml", "policies: [{name: a, key: ip, limits: 1/h}]"+strings.Repeat(" ", 1<<20-43)) // as long as a file may be

@@ -76,7 +76,7 @@ func chosen(query string) string {
 	return strings.NewReplacer("$__rate_interval", "4m", "$job", ".*", "$limiter", ".*").Replace(query)
 }
 
-// shows is what each panel shows of the metrics of TestValues.
+// shows is what each panel shows for the metrics of TestValues.
 var shows = map[string]string{
 	"Requests":                        "2, reqps",
 	"Denied":                          "0.25, percentunit, red from 0.2",
@@ -157,7 +157,7 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// compares has what each alert compares with which thresholds in TestValues.
+// compares has the value and the threshold of each alert in TestValues.
 var compares = map[string]string{
 	"FloodgateFailing":        "0.05 > 0.01",
 	"FloodgateDegraded":       "0.05 > 0.01",

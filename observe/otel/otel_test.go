@@ -180,7 +180,7 @@ type stuck struct{ noop.Registration }
 
 func (stuck) Unregister() error { return errFailing }
 
-// New and Close return the meter's error, whatever the meter cannot do.
+// If the meter returns an error, New or Close returns it.
 func TestTheErrorOfTheMeter(t *testing.T) {
 	for _, name := range []string{"callback", "none", "floodgate.rate_limiting.requests", "floodgate.rate_limiting.queued_requests", "floodgate.rate_limiting.store.duration"} {
 		o, err := otelobserve.New(otelobserve.Config{Metrics: provider{meter: failing{name: name}}})

@@ -41,7 +41,7 @@ func TestErrorsThatProveThatNothingWasStored(t *testing.T) {
 	}
 }
 
-// What a Swap says of the server's word, and of a reply that is lost. Who has no time left asks nobody.
+// A Swap reports what the server said, or that the reply was lost. Without time left, it asks nobody.
 func TestASwapThatFails(t *testing.T) {
 	for reply, proves := range map[string]bool{"SERVER_ERROR out of memory storing object\r\n": true, "": false} {
 		l := core.Must(net.Listen("tcp", "127.0.0.1:0"))

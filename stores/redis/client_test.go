@@ -173,7 +173,7 @@ func (s *shifted) Read(b []byte) (n int, err error) {
 	return s.Conn.Read(b)
 }
 
-// A connection whose replies are shifted gives nobody the reply to another command, and is not used for long.
+// If the replies of a connection are shifted, nobody gets the reply to another command. The connection is soon closed.
 func TestShiftedRepliesAreErrorsAndEnd(t *testing.T) {
 	addr := redistest.Start(t).Addr
 	for name, do := range map[string]func(s *redisstore.Store, b core.Counters) error{

@@ -214,7 +214,7 @@ func (d *duel) operate() {
 }
 
 // refund gives back a part of what was taken, to the program that has taken it, or a hit of a
-// time at an edge. Now and then it does so twice.
+// time at an edge. Sometimes it refunds twice.
 func (d *duel) refund() {
 	if len(d.charged) == 0 {
 		return

@@ -140,7 +140,8 @@ func TestOperations(t *testing.T) {
 						_, _ = l.Take(t.Context(), 1, user("bob"))
 					}
 					err := row.do(t.Context(), l)
-					if errors.Is(err, core.ErrDegraded) != (mode == resilient.Local) || mode == resilient.Local && (errors.Is(err, core.ErrNotCharged) || !strings.Contains(err.Error(), ": repeat it when the store answers: resilient: ")) || !errors.Is(err, errGone) && !errors.Is(err, resilient.ErrDown) {
+					if errors.Is(err, core.ErrDegraded) != (mode == resilient.Local) ||
+						mode == resilient.Local && (errors.Is(err, core.ErrNotCharged) || !strings.Contains(err.Error(), ": repeat it when the store answers: resilient: ")) || !errors.Is(err, errGone) && !errors.Is(err, resilient.ErrDown) {
 						t.Errorf("in an outage: %v", err)
 					}
 					if mode == resilient.Local && left(errGone) != row.left {

@@ -83,7 +83,7 @@ func (r *Request) RemoteAddr() string {
 	addr := r.fast.RemoteAddr()
 	tcp, _ := addr.(*net.TCPAddr)
 	a := tcp.AddrPort()
-	if !a.IsValid() { // another address than one of TCP, among others
+	if !a.IsValid() { // not a TCP address, or one without an IP
 		return addr.String()
 	}
 	var buf [64]byte                                                         // longer than any address but one with a long zone

@@ -79,7 +79,7 @@ func TestTheLengthsOfStreams(t *testing.T) {
 	}
 }
 
-// A stream is sent after the handlers, and Fiber may have given its context to another request.
+// A stream is sent after the handler has returned. Fiber may then have reused its context for another request.
 func TestNobodyReadsADecisionInAStream(t *testing.T) {
 	var c fasthttp.RequestCtx
 	c.SetUserValue(exposedKey{}, &adapter.Exposed{})

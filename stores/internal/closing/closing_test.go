@@ -26,7 +26,7 @@ func (c counting) Reopen(rules []core.StoreRule) (core.Counters, error) {
 	return c, nil
 }
 
-// locating knows the servers, too.
+// locating also says which server has a key.
 type locating struct{ counting }
 
 func (locating) ServerOf(rule int, key []byte) string { return fmt.Sprint(rule, string(key)) }

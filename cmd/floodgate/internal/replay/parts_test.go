@@ -39,7 +39,7 @@ func TestTheClientOfALine(t *testing.T) {
 	}
 }
 
-// The memory of a tally is bounded. The keys that it has count on. A report says how many requests it leaves out, and
+// The memory of a tally is bounded. Keys that it holds are still counted. A report says how many requests it leaves out, and
 // lists twenty keys.
 func TestATallyThatIsFull(t *testing.T) {
 	r, err := New(Config{Text: []byte("policies: [{name: a, key: ip, limits: 1/h}]"), HonestPerMinute: 9})
