@@ -3,6 +3,7 @@ package dashboards
 import (
 	"fmt"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/floodgate-go/floodgate/internal/processtest"
@@ -70,10 +71,14 @@ var states = []state{
 	{
 		name: "crowded",
 		minute: func(s *site) bool {
-			for range 10 {
-				s.hangs.Go(func() { s.get("/export?takes=100ms", "192.0.2.7") })
-			}
+			var seen atomic.Bool
+			s.hangs.Go(func() {
+				for !seen.Load() { // a busy machine may look when the queue is empty again
+					together(10, func() { s.get("/export?takes=100ms", "192.0.2.7") })
+				}
+			})
 			text := s.look("floodgate_rate_limiting_queued_requests")
+			seen.Store(true)
 			if err := s.parse([]byte(text), "text/plain; version=0.0.4", s.now); err != nil {
 				s.Fatal(err)
 			}
