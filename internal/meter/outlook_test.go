@@ -342,40 +342,33 @@ func TestADecisionIsMadeAtTheStoredTime(t *testing.T) {
 	}
 }
 
-// The whole burst, and twice the burst, which is the most that a charge leaves, is owed in full
+// The whole burst, and twice the burst, which is the most that any charges leave, is owed in full
 // if it was charged less than a window ahead. A whole window ahead, no more than the burst
 // is owed. In 64 bits and in 128.
 func TestAFullBucketAheadOfTheClock(t *testing.T) {
 	const charged = now0
-	for _, twice := range []bool{false, true} {
-		fullBucketAhead(t, charged, twice)
-	}
-}
-
-func fullBucketAhead(t *testing.T, charged int64, twice bool) {
-	t.Helper()
-	for _, l := range []Limit{
-		{Quota: 5, Capacity: 5, Window: hour, Algorithm: TokenBucket},
-		{Quota: 5, Capacity: 15, Window: hour, Algorithm: TokenBucket},
-		{Quota: MaxCount, Capacity: MaxCount, Window: maxWindow, Algorithm: TokenBucket},
-	} {
-		m := New(l)
-		full := make([]uint64, cellWords)
-		m.Charge(new(Result), full, charged, m.Capacity)
-		if twice {
-			m.Charge(new(Result), full, charged, m.Capacity)
-		}
-		burst := make([]uint64, cellWords)
-		m.Charge(new(Result), burst, charged, m.Capacity)
-		for _, ahead := range []int64{1, m.Window / 2, m.Window - 1} {
-			w := slices.Clone(full)
-			if _, far := m.Advance(w, charged-ahead); far || !slices.Equal(w, full) {
-				t.Errorf("%v: a debt %d µs ahead is moved back", l, ahead)
+	for _, charges := range []int{1, 3} {
+		for _, l := range []Limit{
+			{Quota: 5, Capacity: 5, Window: hour, Algorithm: TokenBucket},
+			{Quota: 5, Capacity: 15, Window: hour, Algorithm: TokenBucket},
+			{Quota: MaxCount, Capacity: MaxCount, Window: maxWindow, Algorithm: TokenBucket},
+		} {
+			m := New(l)
+			full, burst := make([]uint64, cellWords), make([]uint64, cellWords)
+			for range charges {
+				m.Charge(new(Result), full, charged, m.Capacity)
 			}
-		}
-		w := slices.Clone(full)
-		if _, far := m.Advance(w, charged-m.Window); !far || resetOf(&m, w, charged-m.Window) != resetOf(&m, burst, charged) {
-			t.Errorf("%v: a debt a window ahead is owed for %d µs, want %d", l, resetOf(&m, w, charged-m.Window), resetOf(&m, burst, charged))
+			m.Charge(new(Result), burst, charged, m.Capacity)
+			for _, ahead := range []int64{1, m.Window / 2, m.Window - 1} {
+				w := slices.Clone(full)
+				if _, far := m.Advance(w, charged-ahead); far || !slices.Equal(w, full) {
+					t.Errorf("%v: a debt %d µs ahead is moved back", l, ahead)
+				}
+			}
+			w := slices.Clone(full)
+			if _, far := m.Advance(w, charged-m.Window); !far || resetOf(&m, w, charged-m.Window) != resetOf(&m, burst, charged) {
+				t.Errorf("%v: a debt a window ahead is owed for %d µs, want %d", l, resetOf(&m, w, charged-m.Window), resetOf(&m, burst, charged))
+			}
 		}
 	}
 }
