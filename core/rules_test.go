@@ -279,7 +279,7 @@ func TestQuotasOfAHitAreChecked(t *testing.T) {
 		{core.Hit{Rule: "two", Quotas: []int64{core.MaxQuota, core.MaxQuota}}, ""},
 		{core.Hit{Rule: "log", Quotas: []int64{core.MaxLogQuota + 1}}, `limiter "api", rule "log": Quotas[0]: 10001: must be from 0 to 10000`},
 		{core.Hit{Rule: "two", Quotas: []int64{1, -1}}, `rule "two": Quotas[1]: -1: must be from 0`},
-		{core.Hit{Rule: "two", Quotas: []int64{1}}, `Quotas: 1 of them: want one for each of the rule's 2 limits`},
+		{core.Hit{Rule: "two", Quotas: []int64{1, 2, 3}}, `Quotas: 3 of them: want one for each of the rule's 2 limits`},
 		{core.Hit{Rule: "two", Quotas: []int64{}}, `Quotas: 0 of them`},
 	} {
 		for name, take := range map[string]func(context.Context, int64, ...core.Hit) (core.Decision, error){"Take": l.Take, "Peek": l.Peek} {

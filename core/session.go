@@ -228,14 +228,13 @@ func (c *session) charged(d *Decision) {
 	if d.direct || !c.snap.settles {
 		return
 	}
-	costs, estimate, settles := false, false, false
+	estimate, settles := false, false
 	for i := range c.batch.Items {
 		rule := &c.snap.rules[c.batch.Items[i].Rule]
-		costs = costs || c.batch.Items[i].Cost > 0
 		estimate = estimate || rule.Cost != nil
 		settles = settles || rule.Counts != nil || rule.Clears != nil
 	}
-	if estimate || costs && settles {
+	if estimate || settles && c.cost > 0 { // without a Rule.Cost, each rule costs that
 		d.more().outcome, d.more().estimate = true, estimate
 	}
 }

@@ -20,7 +20,10 @@ import (
 func TestSettlingAfterTheContextHasEnded(t *testing.T) {
 	l := newLimiter(t, core.Config{
 		Store: aroundMemory(func(ctx context.Context, c core.Counters, b *core.Batch) error {
-			return errors.Join(ctx.Err(), c.Do(ctx, b))
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			return c.Do(ctx, b)
 		}),
 		Rules: []core.Rule{
 			{Name: "returned", Key: static("k"), Limits: []core.Limit{core.PerMinute(9)}, Counts: never},
@@ -275,7 +278,7 @@ func TestAPanicChargesTheCostThatWasSetIfItIsMoreThanTheEstimate(t *testing.T) {
 	}
 }
 
-// Only a charged request of a rule with Counts, Clears or Cost needs the outcome.
+// Only a charged request of a rule with Counts, Clears or Cost needs the outcome: see also TestWhichRulesAHandlerSettles.
 func TestWhichDecisionsNeedTheOutcome(t *testing.T) {
 	for _, row := range []struct {
 		name   string
@@ -285,11 +288,8 @@ func TestWhichDecisionsNeedTheOutcome(t *testing.T) {
 		want   bool
 	}{
 		{"a request that costs nothing", core.Rule{Counts: always, Clears: always}, "GET", 0, false},
-		{"no rule has a function", core.Rule{}, "GET", 1, false},
 		{"Counts", core.Rule{Counts: always}, "GET", 1, true},
 		{"Clears", core.Rule{Clears: always}, "GET", 1, true},
-		{"Cost", core.Rule{Cost: costs(1)}, "GET", 1, true},
-		{"an estimate of 0", core.Rule{Cost: costs(0)}, "GET", 1, true},
 		{"a rule that is not for the request", core.Rule{Counts: always, Clears: always, Cost: costs(1)}, "", 1, false},
 	} {
 		get := row.rule
