@@ -77,7 +77,7 @@ func TestHooks(t *testing.T) {
 		l := with(hooktest.Funcs{KeyExtraFunc: func(core.Request) (string, error) { return extra, err }})
 		want := func(remaining int64) {
 			t.Helper()
-			if d := l.Check(&request{}); d.Remaining != remaining {
+			if d := l.Check(&request{}); d.Remaining != remaining || d.Allowed != (err == nil) {
 				t.Errorf("extra %q: %v", extra, d)
 			}
 		}
@@ -99,6 +99,7 @@ func TestHooks(t *testing.T) {
 			b, err := r.Body(100)
 			return string(b), err
 		}})
+		_, _ = l.Take(t.Context(), 10, core.Hit{Rule: "r", Key: "k"}) // without an extra
 		l.Check(&request{body: "a"})
 		if d := l.Check(&request{body: "a"}); d.Remaining != 8 {
 			t.Error(d)
