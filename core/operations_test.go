@@ -178,11 +178,11 @@ func TestAGrantGivesHitsBack(t *testing.T) {
 }
 
 func TestWhatCannotBeGranted(t *testing.T) {
-	locked := fixed(2, time.Hour)
-	locked.Lockout = core.Lockout{First: time.Minute}
+	locked := core.Limit{Quota: 2, Window: time.Hour, Algorithm: core.FixedWindow, Lockout: core.Lockout{First: time.Minute}}
 	l := newLimiter(t, core.Config{Rules: []core.Rule{
 		{Name: "r", Limits: []core.Limit{core.PerMinute(5)}},
 		{Name: "login", Limits: []core.Limit{locked, core.PerMinute(9)}},
+		{Name: "late", Limits: []core.Limit{core.PerDay(9), locked}},
 	}}, newClock())
 	_, _ = l.Take(t.Context(), 5, core.Hit{Rule: "r", Key: "k"})
 	for _, row := range []struct {
@@ -195,6 +195,7 @@ func TestWhatCannotBeGranted(t *testing.T) {
 		{core.MaxQuota + 1, "r", core.ErrConfig, "granting 2147483648 hits"},
 		{1, "x", core.ErrUnknownRule, `rule "x"`},
 		{1, "login", core.ErrConfig, `limiter "default", rule "login", limit "login-1h": granting hits: it has a Lockout: Reset ends its wait`},
+		{1, "late", core.ErrConfig, `limit "late-1h": granting hits: it has a Lockout`},
 	} {
 		d, err := l.Grant(t.Context(), row.n, core.Hit{Rule: row.rule, Key: "k"}, core.Hit{Rule: "r", Key: "k"})
 		if !errors.Is(err, row.want) || !strings.Contains(err.Error(), row.says) || d.Allowed || d.Reason != core.ReasonFailed || !errors.Is(d.Err, row.want) || d.Limiter() != "default" || d.Rule() != "" {
