@@ -185,16 +185,31 @@ func (kinds) Up(_ context.Context, stream *connect.ClientStream[texts.Text]) (*c
 	return connect.NewResponse(&texts.Text{}), stream.Err()
 }
 
-// A rule sees the header that the handler has set in its response.
+func (kinds) Down(_ context.Context, _ *connect.Request[texts.Text], stream *connect.ServerStream[texts.Text]) error {
+	stream.ResponseHeader().Set("X-Kind", "cached")
+	stream.ResponseTrailer().Set("X-Kind", "to its end")
+	return nil
+}
+
+// A rule sees the header that the handler has set in its response. So does a client with limiters
+// of its own. Their decisions are not in the context, which may be that of a handler.
 func TestAnOutcomeHasTheHeaderOfTheResponse(t *testing.T) {
 	w := hooktest.Watch(t)
-	client := clientOf(urlOf(t, kinds{}, connectlimit.Interceptor(w)))
+	client := clientOf(urlOf(t, kinds{}, connectlimit.Interceptor(w)), perMinute(100), asking(func(r core.Request) {
+		if d, found := connectlimit.DecisionFrom(r.Context()); found {
+			t.Errorf("the context of a client's call has the decision %v", d)
+		}
+	}))
 	_, once := client.Once(t.Context(), connect.NewRequest(&texts.Text{}))
 	_, up := client.Up(t.Context()).CloseAndReceive()
-	if err := errors.Join(once, up); err != nil {
+	stream, down := client.Down(t.Context(), connect.NewRequest(&texts.Text{}))
+	if err := errors.Join(once, up, down); err != nil || stream.Receive() {
 		t.Fatal(err)
 	}
-	for range 2 {
+	if header, trailer := stream.ResponseHeader().Get("X-Kind"), stream.ResponseTrailer().Get("X-Kind"); header != "cached" || trailer != "to its end" {
+		t.Errorf("the client sees the header %q and the trailer %q", header, trailer)
+	}
+	for range 3 {
 		if got := w.Next(t).Header("X-Kind"); got != "cached" {
 			t.Errorf("the rule sees %q", got)
 		}
