@@ -248,11 +248,34 @@ func TestTheEndOfAClientsStream(t *testing.T) {
 	}
 }
 
-// Receive tells why a client's stream was denied, and CloseRequest does not. So it is if the server denies a stream.
+// unsent is an interceptor behind a limiter that denies all streams: closing one would send it.
+type unsent struct {
+	connect.Interceptor
+	t *testing.T
+}
+
+type unsentConn struct {
+	connect.StreamingClientConn
+	unsent
+}
+
+func (u unsent) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
+	return func(ctx context.Context, s connect.Spec) connect.StreamingClientConn {
+		return unsentConn{next(ctx, s), u}
+	}
+}
+
+func (c unsentConn) CloseRequest() error {
+	c.t.Error("a denied stream is sent")
+	return nil
+}
+
+// Receive tells why a client's stream was denied, and CloseRequest does not. So it is if the server
+// denies a stream.
 func TestCloseRequestOfADeniedStream(t *testing.T) {
 	fault := errors.New("fault")
 	l := connectlimit.Interceptor(oneBy(func(dst []byte, _ core.Request) ([]byte, error) { return dst, fault }))
-	client := clientOf(urlOf(t, echo{}), l)
+	client := clientOf(urlOf(t, echo{}), l, unsent{perMinute(1), t})
 	stream := client.Both(context.Background())
 	if err := stream.CloseRequest(); err != nil {
 		t.Errorf("CloseRequest: %v", err)
