@@ -195,9 +195,10 @@ func (kinds) Down(_ context.Context, _ *connect.Request[texts.Text], stream *con
 // of its own. Their decisions are not in the context, which may be that of a handler.
 func TestAnOutcomeHasTheHeaderOfTheResponse(t *testing.T) {
 	w := hooktest.Watch(t)
-	client := clientOf(urlOf(t, kinds{}, connectlimit.Interceptor(w)), perMinute(100), asking(func(r core.Request) {
-		if d, found := connectlimit.DecisionFrom(r.Context()); found {
-			t.Errorf("the context of a client's call has the decision %v", d)
+	url := urlOf(t, kinds{}, connectlimit.Interceptor(w))
+	client := clientOf(url, perMinute(100), asking(func(r core.Request) {
+		if d, found := connectlimit.DecisionFrom(r.Context()); found || "http://"+r.RemoteAddr() != url {
+			t.Errorf("a client's call to %q has the decision %v in its context", r.RemoteAddr(), d)
 		}
 	}))
 	_, once := client.Once(t.Context(), connect.NewRequest(&texts.Text{}))
