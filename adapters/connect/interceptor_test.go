@@ -98,7 +98,14 @@ func TestADeniedCallInHTTP(t *testing.T) {
 	}}
 	for _, hooks := range []core.Hooks{nil, own} {
 		l := core.Must(core.New(core.Config{Hooks: hooks, Rules: []core.Rule{{Name: "r", Key: keyfuncs.Query("message"), Limits: []core.Limit{{Quota: 1, Window: time.Hour, Algorithm: core.FixedWindow}}}}}))
-		post := urlOf(t, echo{}, connectlimit.Interceptor(l)) + textsconnect.TextsOnceProcedure
+		before := around(func(ctx context.Context, next func(context.Context) error) error {
+			err := next(ctx)
+			if errors.As(err, new(*connectlimit.DeniedError)) {
+				t.Errorf("an interceptor before the limiter gets the error of a client: %v", err)
+			}
+			return err
+		})
+		post := urlOf(t, echo{}, before, connectlimit.Interceptor(l)) + textsconnect.TextsOnceProcedure
 		get := post + "?encoding=json&message=%7B%22text%22%3A%22a%22%7D"
 		for _, row := range []struct{ method, url, body string }{{http.MethodPost, post, `{"text":"a"}`}, {http.MethodGet, get, ""}} {
 			if resp, body := curl(t, row.method, row.url, row.body); resp.StatusCode != http.StatusOK || body != `{"text":"a"}` || resp.Header.Get("Ratelimit") == "" {
@@ -249,34 +256,42 @@ func TestTheEndOfAClientsStream(t *testing.T) {
 	}
 }
 
-// unsent is an interceptor behind a limiter that denies all streams: closing one would send it.
-type unsent struct {
+// broken is an interceptor behind a limiter. Its streams fail, and it counts what they are asked.
+type broken struct {
 	connect.Interceptor
-	t *testing.T
+	asked *int
 }
 
-type unsentConn struct {
+type brokenConn struct {
 	connect.StreamingClientConn
-	unsent
+	broken
 }
 
-func (u unsent) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
+var errBroken = errors.New("broken")
+
+func (b broken) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
 	return func(ctx context.Context, s connect.Spec) connect.StreamingClientConn {
-		return unsentConn{next(ctx, s), u}
+		return brokenConn{next(ctx, s), b}
 	}
 }
 
-func (c unsentConn) CloseRequest() error {
-	c.t.Error("a denied stream is sent")
-	return nil
+func (b broken) fail() error {
+	*b.asked++
+	return errBroken
 }
+
+func (c brokenConn) Send(any) error       { return c.fail() }
+func (c brokenConn) Receive(any) error    { return c.fail() }
+func (c brokenConn) CloseRequest() error  { return c.fail() }
+func (c brokenConn) CloseResponse() error { return c.fail() }
 
 // Receive tells why a client's stream was denied, and CloseRequest does not. So it is if the server
 // denies a stream.
 func TestCloseRequestOfADeniedStream(t *testing.T) {
 	fault := errors.New("fault")
 	l := connectlimit.Interceptor(oneBy(func(dst []byte, _ core.Request) ([]byte, error) { return dst, fault }))
-	client := clientOf(urlOf(t, echo{}), l, unsent{perMinute(1), t})
+	asked := 0
+	client := clientOf("http://example.test", l, broken{perMinute(1), &asked})
 	stream := client.Both(context.Background())
 	if err := stream.CloseRequest(); err != nil {
 		t.Errorf("CloseRequest: %v", err)
@@ -288,8 +303,17 @@ func TestCloseRequestOfADeniedStream(t *testing.T) {
 	if _, err := client.Once(t.Context(), connect.NewRequest(&texts.Text{})); !errors.As(err, &denied) || !errors.Is(err, fault) || denied.Procedure != textsconnect.TextsOnceProcedure {
 		t.Errorf("a call: %v", err)
 	}
-	if err := stream.CloseResponse(); err != nil {
-		t.Errorf("CloseResponse: %v", err)
+	if err := stream.CloseResponse(); err != nil || asked != 0 {
+		t.Errorf("CloseResponse: %v; a denied stream has sent or closed something %d times", err, asked)
+	}
+	stream = clientOf("http://example.test", perMinute(1), broken{perMinute(1), &asked}).Both(t.Context())
+	_, received := stream.Receive()
+	for what, err := range map[string]error{
+		"Send": stream.Send(&texts.Text{}), "Receive": received, "CloseRequest": stream.CloseRequest(), "CloseResponse": stream.CloseResponse(),
+	} {
+		if !errors.Is(err, errBroken) {
+			t.Errorf("%s of an allowed stream that fails: %v", what, err)
+		}
 	}
 }
 
