@@ -317,17 +317,11 @@ func TestCloseRequestOfADeniedStream(t *testing.T) {
 	}
 }
 
-// answerless is an interceptor whose calls have neither an answer nor an error.
-type answerless struct{ connect.Interceptor }
-
-func (answerless) WrapUnary(connect.UnaryFunc) connect.UnaryFunc {
-	return func(context.Context, connect.AnyRequest) (connect.AnyResponse, error) { return nil, nil }
-}
-
 // A call without an answer is Connect's to report: it is no panic of the limiter.
 func TestACallWithoutAnAnswer(t *testing.T) {
 	w := hooktest.Watch(t)
-	if _, err := clientOf("http://example.test", connectlimit.Interceptor(w), answerless{}).Once(context.Background(), connect.NewRequest(&texts.Text{})); connect.CodeOf(err) != connect.CodeInternal {
+	answerless := around(func(context.Context, func(context.Context) error) error { return nil })
+	if _, err := clientOf("http://example.test", connectlimit.Interceptor(w), answerless).Once(context.Background(), connect.NewRequest(&texts.Text{})); connect.CodeOf(err) != connect.CodeInternal {
 		t.Errorf("the error is %v", err)
 	}
 	if o := w.Next(t); o.Status != 200 {
