@@ -146,8 +146,7 @@ func TestLinesThatAMiddlewareAdds(t *testing.T) {
 }
 
 func TestARequestWithoutAHost(t *testing.T) {
-	var c fasthttp.RequestCtx
-	if got := withLimit(&c, 0).HeaderValues("Host"); got != nil {
+	if got := withLimit(new(fasthttp.RequestCtx), 0).HeaderValues("Host"); got != nil {
 		t.Errorf("%q", got)
 	}
 }
