@@ -214,7 +214,8 @@ func TestAnOutcomeHasTheHeaderOfTheResponse(t *testing.T) {
 	if err := errors.Join(once, up, down); err != nil || stream.Receive() {
 		t.Fatal(err)
 	}
-	if header, trailer := stream.ResponseHeader().Get("X-Kind"), stream.ResponseTrailer().Get("X-Kind"); header != "cached" || trailer != "to its end" {
+	header, trailer := stream.ResponseHeader().Get("X-Kind"), stream.ResponseTrailer().Get("X-Kind")
+	if header != "cached" || trailer != "to its end" {
 		t.Errorf("the client sees the header %q and the trailer %q", header, trailer)
 	}
 	for range 3 {
@@ -321,7 +322,8 @@ func TestCloseRequestOfADeniedStream(t *testing.T) {
 func TestACallWithoutAnAnswer(t *testing.T) {
 	w := hooktest.Watch(t)
 	answerless := around(func(context.Context, func(context.Context) error) error { return nil })
-	if _, err := clientOf("http://example.test", connectlimit.Interceptor(w), answerless).Once(context.Background(), connect.NewRequest(&texts.Text{})); connect.CodeOf(err) != connect.CodeInternal {
+	client := clientOf("http://example.test", connectlimit.Interceptor(w), answerless)
+	if _, err := client.Once(context.Background(), connect.NewRequest(&texts.Text{})); connect.CodeOf(err) != connect.CodeInternal {
 		t.Errorf("the error is %v", err)
 	}
 	if o := w.Next(t); o.Status != 200 {

@@ -35,7 +35,8 @@ func TestUnknownMethodsHaveNoRoute(t *testing.T) {
 	denied := grpclimit.OnDenied(func(_ context.Context, method string, _ core.Decision) error {
 		return status.Error(codes.ResourceExhausted, method)
 	})
-	opts := append(grpclimit.ServerOptions(oneBy(keyfuncs.Route()), denied), grpc.UnknownServiceHandler(func(any, grpc.ServerStream) error { return status.Error(codes.NotFound, "") }))
+	unknown := grpc.UnknownServiceHandler(func(any, grpc.ServerStream) error { return status.Error(codes.NotFound, "") })
+	opts := append(grpclimit.ServerOptions(oneBy(keyfuncs.Route()), denied), unknown)
 	s := grpc.NewServer(opts...)
 	done := make(chan error)
 	go func() { done <- s.Serve(listener) }()
