@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -110,10 +111,7 @@ func TestAddressesBehindProxies(t *testing.T) {
 		{"a single address that is trusted", "CF-Connecting-IP", []string{"10.0.0.9"}, "10.0.0.9", false},
 		{"two in one", "X-Real-IP", []string{"6.6.6.6, 203.0.113.9"}, "10.0.0.1", true},
 	} {
-		r := &request{remote: "10.0.0.1:1", header: headers()}
-		for _, line := range row.lines {
-			r.header.Add(row.header, line)
-		}
+		r := &request{remote: "10.0.0.1:1", header: http.Header{http.CanonicalHeaderKey(row.header): row.lines}}
 		behind := keyfuncs.Behind(row.header, "10.0.0.0/8")
 		if got, why := fellBack(t, r, behind); got != row.want || (why != "") != row.fallsBack {
 			t.Errorf("%s: %s: key %q, want %q; fallback %q", row.header, row.name, got, row.want, why)
@@ -297,10 +295,7 @@ func TestBehindHops(t *testing.T) {
 		{"nonsense that is not read", "X-Forwarded-For", 1, []string{"nonsense, 203.0.113.9"}, "203.0.113.9", ""},
 		{"32 proxies", "X-Forwarded-For", 32, []string{"6.6.6.6, 203.0.113.9" + strings.Repeat(", 10.0.0.1", 31)}, "203.0.113.9", ""},
 	} {
-		r := &request{remote: "192.0.2.1:1234", header: headers()}
-		for _, line := range row.lines {
-			r.header.Add(row.header, line)
-		}
+		r := &request{remote: "192.0.2.1:1234", header: http.Header{http.CanonicalHeaderKey(row.header): row.lines}}
 		got, why := fellBack(t, r, keyfuncs.BehindHops(row.header, row.hops))
 		if got != row.want || (why != "") != (row.why != "") || !strings.Contains(why, row.why) {
 			t.Errorf("%s: key %q, want %q; fallback %q, want %q", row.name, got, row.want, why, row.why)
@@ -316,12 +311,12 @@ func ExampleBehindHops() {
 
 func TestOnFallbackIsToldWhyTheKeyIsNotTheClientsAddress(t *testing.T) {
 	const proxy = "10.0.0.1:1"
-	xff := keyfuncs.Behind("X-Forwarded-For", "10.0.0.0/8")
-	realIP := keyfuncs.Behind("X-Real-IP", "10.0.0.0/8")
-	unix := keyfuncs.Behind("X-Real-IP", keyfuncs.UnixSocket)
+	xff := []keyfuncs.ClientIPOption{keyfuncs.Behind("X-Forwarded-For", "10.0.0.0/8")}
+	realIP := []keyfuncs.ClientIPOption{keyfuncs.Behind("X-Real-IP", "10.0.0.0/8")}
+	unix := []keyfuncs.ClientIPOption{keyfuncs.Behind("X-Real-IP", keyfuncs.UnixSocket)}
 	for _, row := range []struct {
 		name, remote string
-		behind       keyfuncs.ClientIPOption // nil: none
+		behind       []keyfuncs.ClientIPOption
 		header       []string
 		key, why     string // why "": OnFallback is not called
 	}{
@@ -335,11 +330,7 @@ func TestOnFallbackIsToldWhyTheKeyIsNotTheClientsAddress(t *testing.T) {
 		{"33 hops", proxy, xff, []string{"X-Forwarded-For", "203.0.113.9" + strings.Repeat(",10.0.0.2", 32)}, "10.0.0.2", "32 hops or 4 KiB"},
 		{"5 KiB", proxy, xff, []string{"X-Forwarded-For", strings.Repeat(" ", 5<<10) + ",10.0.0.2"}, "10.0.0.2", "32 hops or 4 KiB"},
 	} {
-		var opts []keyfuncs.ClientIPOption
-		if row.behind != nil {
-			opts = append(opts, row.behind)
-		}
-		got, why := fellBack(t, &request{remote: row.remote, header: headers(row.header...)}, opts...)
+		got, why := fellBack(t, &request{remote: row.remote, header: headers(row.header...)}, row.behind...)
 		if got != row.key || (why != "") != (row.why != "") || !strings.Contains(why, row.why) {
 			t.Errorf("%s: key %q, want %q; told %q, want %q", row.name, got, row.key, why, row.why)
 		}
@@ -355,10 +346,7 @@ func TestAHeaderIsReadUpTo32HopsAnd4KiB(t *testing.T) {
 		f := keyfuncs.ClientIP(keyfuncs.Behind(row.header, "10.0.0.0/8"))
 		walk := func(what, want string, lines ...string) {
 			t.Helper()
-			r := &request{remote: "10.0.0.99:1", header: headers()}
-			for _, line := range lines {
-				r.header.Add(row.header, line)
-			}
+			r := &request{remote: "10.0.0.99:1", header: http.Header{http.CanonicalHeaderKey(row.header): lines}}
 			check(t, name+": "+what, f, r, want)
 		}
 		hops := func(n int) string { return strings.Repeat(","+row.hop, n) }

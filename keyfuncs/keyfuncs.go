@@ -284,22 +284,21 @@ func FirstOf(fs ...core.KeyFunc) core.KeyFunc {
 	fs = slices.Clone(fs)
 	mustHaveAll("FirstOf", fs)
 	return func(dst []byte, r core.Request) ([]byte, error) {
-		start, skipped := len(dst), 0
+		skipped := 0
 		for i, f := range fs {
-			dst = append(strconv.AppendInt(dst[:start], int64(i+1), 10), ':')
-			from := len(dst)
-			var err error
-			dst, err = f(dst, r)
+			key := append(strconv.AppendInt(dst, int64(i+1), 10), ':')
+			from := len(key)
+			key, err := f(key, r)
 			switch {
 			case errors.Is(err, core.SkipRule):
 				skipped++
-			case err != nil || len(dst) > from:
-				return dst, err
+			case err != nil || len(key) > from:
+				return key, err
 			}
 		}
 		if skipped == len(fs) {
-			return dst[:start], core.SkipRule
+			return dst, core.SkipRule
 		}
-		return dst[:start], nil
+		return dst, nil
 	}
 }

@@ -182,6 +182,7 @@ func TestFirstOf(t *testing.T) {
 	key := func(k string, err error) core.KeyFunc {
 		return func(dst []byte, _ core.Request) ([]byte, error) { return append(dst, k...), err }
 	}
+	noSlice := func([]byte, core.Request) ([]byte, error) { return nil, core.SkipRule }
 	never := func([]byte, core.Request) ([]byte, error) {
 		t.Error("a function after the first that finds something is asked")
 		return nil, nil
@@ -194,6 +195,7 @@ func TestFirstOf(t *testing.T) {
 	}{
 		{"the first", []core.KeyFunc{key("a", nil), never}, "before1:a", nil},
 		{"the first is empty", []core.KeyFunc{key("", nil), key("a", nil), never}, "before2:a", nil},
+		{"the first skips, and returns no slice", []core.KeyFunc{noSlice, key("a", nil)}, "before2:a", nil},
 		{"the first skips", []core.KeyFunc{key("left over", fmt.Errorf("no user: %w", core.SkipRule)), key("a", nil)}, "before2:a", nil},
 		{"none finds anything", []core.KeyFunc{key("", nil), key("", core.SkipRule)}, "before", nil},
 		{"all skip", []core.KeyFunc{key("", core.SkipRule), key("x", core.SkipRule)}, "before", core.SkipRule},

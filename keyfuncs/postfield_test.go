@@ -97,53 +97,39 @@ func TestPostField(t *testing.T) {
 func trimmed(s string) (string, error) { return strings.TrimSpace(s), nil }
 
 func TestPostFieldOptions(t *testing.T) {
-	form := func(body string) *request { return &request{header: headers("Content-Type", formType), body: body} }
-	if got := keyOf(t, keyfuncs.PostField("user[name]"), form("user%5Bname%5D=alice")); got != "alice" {
-		t.Errorf("user[name]: %q", got)
-	}
-	nested := &request{header: headers("Content-Type", jsonType), body: `{"name":"x","user":{"name":"alice"}}`}
-	if got := keyOf(t, keyfuncs.PostField("name", keyfuncs.JSONPath("user", "name")), nested); got != "alice" {
-		t.Errorf("a path: %q", got)
-	}
-	nested.body = `{"":"x","user":{"name":"alice"}}`
-	if got := keyOf(t, keyfuncs.PostField("name", keyfuncs.JSONPath("user", "name")), nested); got != "alice" {
-		t.Errorf("a member without a name: %q", got)
-	}
-	nested.body = `{"user":{"name":"x"},"user":{"name":"alice"}}`
-	if _, err := keyfuncs.PostField("name", keyfuncs.JSONPath("user", "name"))(nil, nested); !errors.Is(err, core.ErrBadRequest) {
-		t.Errorf("an object of the path twice: %v", err)
+	check(t, "user[name]", keyfuncs.PostField("user[name]"), formRequest("user%5Bname%5D=alice"), "alice")
+	path, short := keyfuncs.PostField("name", keyfuncs.JSONPath("user", "name")), keyfuncs.PostField("name", keyfuncs.JSONPath("a", "b"))
+	for _, row := range []struct {
+		name string
+		f    core.KeyFunc
+		body string
+		want string
+	}{
+		{"a path", path, `{"name":"x","user":{"name":"alice"}}`, "alice"},
+		{"a member without a name", path, `{"":"x","user":{"name":"alice"}}`, "alice"},
+		{"an object of the path twice", path, `{"user":{"name":"x"},"user":{"name":"alice"}}`, bad},
+		{"a path that ends before", short, `{"a":["x"]}`, ""},
+	} {
+		check(t, row.name, row.f, &request{header: headers("Content-Type", jsonType), body: row.body}, row.want)
 	}
 
 	normal := keyfuncs.PostField("username", keyfuncs.Normalize(trimmed), keyfuncs.Normalize(usernames.Fold))
-	for _, spelling := range []string{"alice", "ALICE", "+aLiCe%20", "%09alice%0D%0A", "%E2%80%A8alice%C2%85"} {
-		if got, want := keyOf(t, normal, form("username="+spelling)), keyOf(t, normal, form("username=alice")); got != want {
-			t.Errorf("%q has the key %q, want %q", spelling, got, want)
-		}
+	want := keyOf(t, normal, formRequest("username=alice"))
+	for _, spelling := range []string{"ALICE", "+aLiCe%20", "%09alice%0D%0A", "%E2%80%A8alice%C2%85"} {
+		check(t, spelling, normal, formRequest("username="+spelling), want)
 	}
-	if got := keyOf(t, normal, form("username=%20%ff%20")); got != " \xff " {
-		t.Errorf("what cannot be normalised: %q", got)
-	}
+	check(t, "what cannot be normalised", normal, formRequest("username=%20%ff%20"), " \xff ")
 
-	compressed := form("username=alice")
+	compressed := formRequest("username=alice")
 	compressed.header.Set("Content-Encoding", "gzip")
 	compressed.bodyErr = errors.New("was read")
-	if got := keyOf(t, keyfuncs.PostField("username"), compressed); got != "" {
-		t.Errorf("a compressed body: %q", got)
-	}
-	twoTypes := form("username=alice")
+	check(t, "a compressed body", keyfuncs.PostField("username"), compressed, "")
+	twoTypes := formRequest("username=alice")
 	twoTypes.header.Add("Content-Type", jsonType)
-	if got := keyOf(t, keyfuncs.PostField("username"), twoTypes); got != "alice" {
-		t.Errorf("two Content-Type lines, of which handlers read the first: %q", got)
-	}
+	check(t, "two Content-Type lines, of which handlers read the first", keyfuncs.PostField("username"), twoTypes, "alice")
+	required := keyfuncs.PostField("username", keyfuncs.RequireValue(), keyfuncs.Normalize(trimmed))
 	for _, body := range []string{"a=b", "username=", "username=++"} {
-		f := keyfuncs.PostField("username", keyfuncs.RequireValue(), keyfuncs.Normalize(trimmed))
-		if _, err := f(nil, form(body)); !errors.Is(err, core.ErrBadRequest) {
-			t.Errorf("RequireValue of %q: %v", body, err)
-		}
-	}
-	nested.body = `{"a":["x"]}`
-	if got := keyOf(t, keyfuncs.PostField("name", keyfuncs.JSONPath("a", "b")), nested); got != "" {
-		t.Errorf("a path that ends before: %q", got)
+		check(t, body, required, formRequest(body), bad)
 	}
 }
 

@@ -92,10 +92,12 @@ func serve(t *testing.T, app rpctest.App, interceptors ...connect.Interceptor) s
 
 func interceptors(app rpctest.App) (all []connect.Interceptor) {
 	if app.Recovers {
-		all = append(all, recovers{})
+		all = append(all, around(recovers))
 	}
 	if app.User != "" {
-		all = append(all, user(app.User))
+		all = append(all, around(func(ctx context.Context, next func(context.Context) error) error {
+			return next(context.WithValue(ctx, rpctest.UserKey{}, app.User))
+		}))
 	}
 	for _, l := range app.Limits {
 		var opts []connectlimit.Option
@@ -115,50 +117,37 @@ func interceptors(app rpctest.App) (all []connect.Interceptor) {
 	return all
 }
 
-// recovers makes CodeInternal of a panic, as connect.WithRecover does; it can be put first.
-type recovers struct{}
+// around is an interceptor of a server: it calls next, which calls the handler.
+type around func(ctx context.Context, next func(context.Context) error) error
 
-func recovered(err *error) {
-	if recover() != nil {
-		*err = connect.NewError(connect.CodeInternal, errors.New("a panic"))
+func (a around) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
+	return func(ctx context.Context, r connect.AnyRequest) (resp connect.AnyResponse, err error) {
+		err = a(ctx, func(ctx context.Context) (err error) {
+			resp, err = next(ctx, r)
+			return err
+		})
+		return resp, err
 	}
 }
 
-func (recovers) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
-	return func(ctx context.Context, r connect.AnyRequest) (_ connect.AnyResponse, err error) {
-		defer recovered(&err)
-		return next(ctx, r)
-	}
-}
-
-func (recovers) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
+func (around) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
 	return next
 }
 
-func (recovers) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
-	return func(ctx context.Context, c connect.StreamingHandlerConn) (err error) {
-		defer recovered(&err)
-		return next(ctx, c)
-	}
-}
-
-// user stores a user in the context, as an authentication does.
-type user string
-
-func (u user) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
-	return func(ctx context.Context, r connect.AnyRequest) (connect.AnyResponse, error) {
-		return next(context.WithValue(ctx, rpctest.UserKey{}, string(u)), r)
-	}
-}
-
-func (user) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
-	return next
-}
-
-func (u user) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
+func (a around) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
 	return func(ctx context.Context, c connect.StreamingHandlerConn) error {
-		return next(context.WithValue(ctx, rpctest.UserKey{}, string(u)), c)
+		return a(ctx, func(ctx context.Context) error { return next(ctx, c) })
 	}
+}
+
+// recovers makes CodeInternal of a panic, as connect.WithRecover does; it can be put first.
+func recovers(ctx context.Context, next func(context.Context) error) (err error) {
+	defer func() {
+		if recover() != nil {
+			err = connect.NewError(connect.CodeInternal, errors.New("a panic"))
+		}
+	}()
+	return next(ctx)
 }
 
 // service calls the table's handler for every method.

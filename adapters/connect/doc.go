@@ -15,7 +15,7 @@
 //
 //	Request.Method          POST, or GET for a call that the client has sent with GET
 //	Request.Path, Route     the procedure, such as /shop.v1.Orders/Place
-//	Request.HeaderValues    the header; "Host" is always empty, because Connect does not have it
+//	Request.HeaderValues    the header; "Host" is the host that the client has called
 //	Request.Cookie          the cookies
 //	Request.RemoteAddr      the address of the connection's peer
 //	Request.Value           the values of the context

@@ -37,7 +37,7 @@ func (i *interceptor) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 		}
 		panicked := true
 		defer func() {
-			if resp != nil && !panicked && err == nil {
+			if resp != nil && err == nil {
 				header = resp.Header()
 			}
 			call.End(endOf(ctx, err, panicked, header).Outcome())
@@ -76,7 +76,7 @@ func (i *interceptor) WrapStreamingHandler(next connect.StreamingHandlerFunc) co
 			call.End(endOf(ctx, err, panicked, header).Outcome())
 		}()
 		ctx = context.WithValue(ctx, callKey{}, call)
-		if i.perMessage && conn.Spec().StreamType&connect.StreamTypeClient != 0 {
+		if i.perMessage {
 			conn = s
 		}
 		err = next(ctx, conn)

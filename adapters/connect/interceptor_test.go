@@ -98,7 +98,14 @@ func TestADeniedCallInHTTP(t *testing.T) {
 	}}
 	for _, hooks := range []core.Hooks{nil, own} {
 		l := core.Must(core.New(core.Config{Hooks: hooks, Rules: []core.Rule{{Name: "r", Key: keyfuncs.Query("message"), Limits: []core.Limit{{Quota: 1, Window: time.Hour, Algorithm: core.FixedWindow}}}}}))
-		post := urlOf(t, echo{}, connectlimit.Interceptor(l)) + textsconnect.TextsOnceProcedure
+		before := around(func(ctx context.Context, next func(context.Context) error) error {
+			err := next(ctx)
+			if errors.As(err, new(*connectlimit.DeniedError)) {
+				t.Errorf("an interceptor before the limiter gets the error of a client: %v", err)
+			}
+			return err
+		})
+		post := urlOf(t, echo{}, before, connectlimit.Interceptor(l)) + textsconnect.TextsOnceProcedure
 		get := post + "?encoding=json&message=%7B%22text%22%3A%22a%22%7D"
 		for _, row := range []struct{ method, url, body string }{{http.MethodPost, post, `{"text":"a"}`}, {http.MethodGet, get, ""}} {
 			if resp, body := curl(t, row.method, row.url, row.body); resp.StatusCode != http.StatusOK || body != `{"text":"a"}` || resp.Header.Get("Ratelimit") == "" {
@@ -185,16 +192,33 @@ func (kinds) Up(_ context.Context, stream *connect.ClientStream[texts.Text]) (*c
 	return connect.NewResponse(&texts.Text{}), stream.Err()
 }
 
-// A rule sees the header that the handler has set in its response.
+func (kinds) Down(_ context.Context, _ *connect.Request[texts.Text], stream *connect.ServerStream[texts.Text]) error {
+	stream.ResponseHeader().Set("X-Kind", "cached")
+	stream.ResponseTrailer().Set("X-Kind", "to its end")
+	return nil
+}
+
+// A rule sees the header that the handler has set in its response. So does a client with limiters
+// of its own. Their decisions are not in the context, which may be that of a handler.
 func TestAnOutcomeHasTheHeaderOfTheResponse(t *testing.T) {
 	w := hooktest.Watch(t)
-	client := clientOf(urlOf(t, kinds{}, connectlimit.Interceptor(w)))
+	url := urlOf(t, kinds{}, connectlimit.Interceptor(w))
+	client := clientOf(url, perMinute(100), asking(func(r core.Request) {
+		if d, found := connectlimit.DecisionFrom(r.Context()); found || "http://"+r.RemoteAddr() != url {
+			t.Errorf("a client's call to %q has the decision %v in its context", r.RemoteAddr(), d)
+		}
+	}))
 	_, once := client.Once(t.Context(), connect.NewRequest(&texts.Text{}))
 	_, up := client.Up(t.Context()).CloseAndReceive()
-	if err := errors.Join(once, up); err != nil {
+	stream, down := client.Down(t.Context(), connect.NewRequest(&texts.Text{}))
+	if err := errors.Join(once, up, down); err != nil || stream.Receive() {
 		t.Fatal(err)
 	}
-	for range 2 {
+	header, trailer := stream.ResponseHeader().Get("X-Kind"), stream.ResponseTrailer().Get("X-Kind")
+	if header != "cached" || trailer != "to its end" {
+		t.Errorf("the client sees the header %q and the trailer %q", header, trailer)
+	}
+	for range 3 {
 		if got := w.Next(t).Header("X-Kind"); got != "cached" {
 			t.Errorf("the rule sees %q", got)
 		}
@@ -233,11 +257,42 @@ func TestTheEndOfAClientsStream(t *testing.T) {
 	}
 }
 
-// Receive tells why a client's stream was denied, and CloseRequest does not. So it is if the server denies a stream.
+// broken is an interceptor behind a limiter. Its streams fail, and it counts what they are asked.
+type broken struct {
+	connect.Interceptor
+	asked *int
+}
+
+type brokenConn struct {
+	connect.StreamingClientConn
+	broken
+}
+
+var errBroken = errors.New("broken")
+
+func (b broken) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
+	return func(ctx context.Context, s connect.Spec) connect.StreamingClientConn {
+		return brokenConn{next(ctx, s), b}
+	}
+}
+
+func (b broken) fail() error {
+	*b.asked++
+	return errBroken
+}
+
+func (c brokenConn) Send(any) error       { return c.fail() }
+func (c brokenConn) Receive(any) error    { return c.fail() }
+func (c brokenConn) CloseRequest() error  { return c.fail() }
+func (c brokenConn) CloseResponse() error { return c.fail() }
+
+// Receive tells why a client's stream was denied, and CloseRequest does not. So it is if the server
+// denies a stream.
 func TestCloseRequestOfADeniedStream(t *testing.T) {
 	fault := errors.New("fault")
 	l := connectlimit.Interceptor(oneBy(func(dst []byte, _ core.Request) ([]byte, error) { return dst, fault }))
-	client := clientOf(urlOf(t, echo{}), l)
+	asked := 0
+	client := clientOf("http://example.test", l, broken{perMinute(1), &asked})
 	stream := client.Both(context.Background())
 	if err := stream.CloseRequest(); err != nil {
 		t.Errorf("CloseRequest: %v", err)
@@ -249,22 +304,26 @@ func TestCloseRequestOfADeniedStream(t *testing.T) {
 	if _, err := client.Once(t.Context(), connect.NewRequest(&texts.Text{})); !errors.As(err, &denied) || !errors.Is(err, fault) || denied.Procedure != textsconnect.TextsOnceProcedure {
 		t.Errorf("a call: %v", err)
 	}
-	if err := stream.CloseResponse(); err != nil {
-		t.Errorf("CloseResponse: %v", err)
+	if err := stream.CloseResponse(); err != nil || asked != 0 {
+		t.Errorf("CloseResponse: %v; a denied stream has sent or closed something %d times", err, asked)
 	}
-}
-
-// answerless is an interceptor whose calls have neither an answer nor an error.
-type answerless struct{ connect.Interceptor }
-
-func (answerless) WrapUnary(connect.UnaryFunc) connect.UnaryFunc {
-	return func(context.Context, connect.AnyRequest) (connect.AnyResponse, error) { return nil, nil }
+	stream = clientOf("http://example.test", perMinute(1), broken{perMinute(1), &asked}).Both(t.Context())
+	_, received := stream.Receive()
+	for what, err := range map[string]error{
+		"Send": stream.Send(&texts.Text{}), "Receive": received, "CloseRequest": stream.CloseRequest(), "CloseResponse": stream.CloseResponse(),
+	} {
+		if !errors.Is(err, errBroken) {
+			t.Errorf("%s of an allowed stream that fails: %v", what, err)
+		}
+	}
 }
 
 // A call without an answer is Connect's to report: it is no panic of the limiter.
 func TestACallWithoutAnAnswer(t *testing.T) {
 	w := hooktest.Watch(t)
-	if _, err := clientOf("http://example.test", connectlimit.Interceptor(w), answerless{}).Once(context.Background(), connect.NewRequest(&texts.Text{})); connect.CodeOf(err) != connect.CodeInternal {
+	answerless := around(func(context.Context, func(context.Context) error) error { return nil })
+	client := clientOf("http://example.test", connectlimit.Interceptor(w), answerless)
+	if _, err := client.Once(context.Background(), connect.NewRequest(&texts.Text{})); connect.CodeOf(err) != connect.CodeInternal {
 		t.Errorf("the error is %v", err)
 	}
 	if o := w.Next(t); o.Status != 200 {

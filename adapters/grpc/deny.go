@@ -54,9 +54,6 @@ func errorOf(r *rpc.Denial) error {
 		}
 		details = append(details, q)
 	}
-	if len(details) == 0 {
-		return s.Err()
-	}
 	if detailed, err := s.WithDetails(details...); err == nil {
 		s = detailed
 	}

@@ -32,7 +32,11 @@ func oneBy(key core.KeyFunc) *core.Limiter {
 // share one quota.
 func TestUnknownMethodsHaveNoRoute(t *testing.T) {
 	listener := bufconn.Listen(1 << 16)
-	opts := append(grpclimit.ServerOptions(oneBy(keyfuncs.Route())), grpc.UnknownServiceHandler(func(any, grpc.ServerStream) error { return status.Error(codes.NotFound, "") }))
+	denied := grpclimit.OnDenied(func(_ context.Context, method string, _ core.Decision) error {
+		return status.Error(codes.ResourceExhausted, method)
+	})
+	unknown := grpc.UnknownServiceHandler(func(any, grpc.ServerStream) error { return status.Error(codes.NotFound, "") })
+	opts := append(grpclimit.ServerOptions(oneBy(keyfuncs.Route()), denied), unknown)
 	s := grpc.NewServer(opts...)
 	done := make(chan error)
 	go func() { done <- s.Serve(listener) }()
@@ -52,8 +56,11 @@ func TestUnknownMethodsHaveNoRoute(t *testing.T) {
 	defer cc.Close() //nolint:errcheck // of a test
 	got := map[codes.Code]int{}
 	for i := range 5 {
-		err := cc.Invoke(context.Background(), fmt.Sprintf("/made.Up/Method%d", i), &emptypb.Empty{}, &emptypb.Empty{})
-		got[status.Code(err)]++
+		method := fmt.Sprintf("/made.Up/Method%d", i)
+		err := cc.Invoke(context.Background(), method, &emptypb.Empty{}, &emptypb.Empty{})
+		if got[status.Code(err)]++; status.Code(err) != codes.NotFound && status.Convert(err).Message() != method {
+			t.Errorf("%s: %v", method, err)
+		}
 	}
 	if got[codes.NotFound] != 1 || got[codes.ResourceExhausted] != 4 {
 		t.Errorf("codes and how often each came: %v", got)
@@ -94,6 +101,9 @@ func TestTheErrorOfOnDeniedIsFound(t *testing.T) {
 	var denied *grpclimit.DeniedError
 	if !errors.As(err, &denied) || denied.Method != "/a.B/C" || !errors.Is(denied.Decision.Err, fault) {
 		t.Errorf("%+v", denied)
+	}
+	if denied.Decision.Err = nil; !errors.Is(denied, own) {
+		t.Errorf("%v without the error of the decision is not the error of OnDenied", denied)
 	}
 }
 

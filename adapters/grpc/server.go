@@ -57,7 +57,7 @@ func StreamServerInterceptor(c core.Checker, opts ...Option) grpc.StreamServerIn
 		set(d.AppendHeaders(nil))
 		call := rpc.Enter(i.checker, r, d, callOf(ctx))
 		s := &serverStream{ServerStream: ss, ctx: context.WithValue(ctx, callKey{}, call), by: i, request: r}
-		s.counts, s.messages.Call = i.perMessage && info.IsClientStream, call
+		s.counts, s.messages.Call = i.perMessage, call
 		panicked := true
 		defer func() {
 			err = s.messages.Err(err)

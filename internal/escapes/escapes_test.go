@@ -8,18 +8,14 @@ import (
 )
 
 func TestDecode(t *testing.T) {
-	for s, want := range map[string]string{
-		"": "", "a": "a", "a+b": "a b", "%61": "a", "%6A%6b": "jk", "%C3%BC": "ü", "%00": "\x00", "%2561": "%61",
+	for ok, texts := range map[bool]map[string]string{
+		true:  {"": "", "a": "a", "a+b": "a b", "%61": "a", "%6A%6b": "jk", "%C3%BC": "ü", "%00": "\x00", "%2561": "%61"},
+		false: {"%": "%", "%6": "%6", "a%": "a%", "%zz+": "%zz ", "%6g%61": "%6ga", "%%61": "%a", "%+1": "% 1", "%-1": "%-1", "%_1": "%_1", "%0x": "%0x"},
 	} {
-		if got, ok := escapes.Decode(s); got != want || !ok {
-			t.Errorf("%q: %q, %t, want %q", s, got, ok, want)
-		}
-	}
-	for s, want := range map[string]string{
-		"%": "%", "%6": "%6", "a%": "a%", "%zz+": "%zz ", "%6g%61": "%6ga", "%%61": "%a", "%+1": "% 1", "%-1": "%-1", "%_1": "%_1", "%0x": "%0x",
-	} {
-		if got, ok := escapes.Decode(s); got != want || ok {
-			t.Errorf("%q: %q, %t, want %q and false", s, got, ok, want)
+		for s, want := range texts {
+			if got, decoded := escapes.Decode(s); got != want || decoded != ok {
+				t.Errorf("%q: %q, %t, want %q and %t", s, got, decoded, want, ok)
+			}
 		}
 	}
 }

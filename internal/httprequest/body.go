@@ -34,7 +34,7 @@ func (b *keptBody) head(n int) ([]byte, error) {
 		read, b.err = b.rest.Read(b.kept[len(b.kept):min(cap(b.kept), n)])
 		b.kept = b.kept[:len(b.kept)+read]
 	}
-	if len(b.kept) < n && b.err != nil && !errors.Is(b.err, io.EOF) {
+	if len(b.kept) < n && !errors.Is(b.err, io.EOF) {
 		return nil, b.err
 	}
 	return b.kept[:min(n, len(b.kept)):min(n, len(b.kept))], nil

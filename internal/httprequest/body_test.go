@@ -90,7 +90,7 @@ func TestABodyIsReadAgainAfterTheHandler(t *testing.T) {
 		want                  string
 		err                   error
 	}{
-		{2, 0, 4, "abcd", nil}, {2, 2, 4, "abcd", nil}, {2, 3, 2, "ab", nil}, {2, 3, 1, "a", nil}, {2, 3, 3, "", core.ErrBodyRead}, {2, 5, 3, "", core.ErrBodyRead},
+		{2, 0, 4, "abcd", nil}, {2, 2, 4, "abcd", nil}, {2, 3, 2, "ab", nil}, {2, 5, 2, "ab", nil}, {2, 3, 1, "a", nil}, {2, 3, 3, "", core.ErrBodyRead}, {2, 5, 3, "", core.ErrBodyRead},
 		{4, 5, 4, "abcd", nil}, {4, 5, 9, "abcd", nil}, {9, 5, 9, "abcd", nil}, {2, 5, -1, "", nil}, {2, 5, 0, "", nil},
 	} {
 		r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(whole))
@@ -125,17 +125,19 @@ func (g *together) Read(p []byte) (int, error) {
 	return n, nil
 }
 
+func (g *together) Close() error { return g.err }
+
 // An error of the body is one only for a key function that wants more than came before it.
 func TestTheErrorOfABody(t *testing.T) {
 	broken := errors.New("broken")
 	for n, want := range map[int]error{1: nil, 4: nil, 5: nil, 6: broken, 600: broken} {
-		r := httptest.NewRequest(http.MethodPost, "/", io.NopCloser(&together{"hello", broken}))
+		r := httptest.NewRequest(http.MethodPost, "/", &together{"hello", broken})
 		head, err := (httprequest.Request{HTTP: r}).Body(n)
 		if !errors.Is(err, want) || want == nil && string(head) != "hello"[:n] {
 			t.Errorf("%d bytes: %q, %v, want %v", n, head, err, want)
 		}
-		if got, err := io.ReadAll(r.Body); string(got) != "hello" || !errors.Is(err, broken) {
-			t.Errorf("%d bytes: the handler gets %q, %v", n, got, err)
+		if got, err := io.ReadAll(r.Body); string(got) != "hello" || !errors.Is(err, broken) || !errors.Is(r.Body.Close(), broken) {
+			t.Errorf("%d bytes: the handler gets %q, %v, and must close the body that was sent", n, got, err)
 		}
 	}
 }

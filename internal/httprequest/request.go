@@ -125,7 +125,7 @@ func (r Request) Body(max int) ([]byte, error) {
 		r.HTTP.Body = kept
 	}
 	head, err := kept.head(max)
-	if err == nil && kept.missing(r.HTTP) {
+	if kept.missing(r.HTTP) {
 		return nil, core.ErrBodyRead
 	}
 	return head, err
