@@ -98,7 +98,7 @@ func TestTheWorkedExamples(t *testing.T) {
 					if got, err := s.Rate(ctx, "k", time.Minute, -20); err != nil || got != float64(previous)/2 {
 						t.Errorf("with fewer than no hits in the window: %v, %v, want %v", got, err, float64(previous)/2)
 					}
-					if got, err := s.Rate(ctx, "another", time.Minute, 0); err != nil || got != 0 {
+					if got, err := s.Increment(ctx, "another", time.Minute, 1); err != nil || got != 1 {
 						t.Errorf("another key: %v, %v", got, err)
 					}
 				})
@@ -182,12 +182,16 @@ func TestStats(t *testing.T) {
 	})
 }
 
-// The counters of a window are fetched once, however many limiters have it.
+// The counters of a window are fetched once, however many limiters have it. Each limiter counts for
+// itself.
 func TestAWindowIsFetchedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(t, newShared(), synced.Config{Interval: time.Hour, Windows: []time.Duration{day, time.Hour}})
 		for i, window := range []time.Duration{day, day, time.Hour, time.Minute} {
-			newLimiterNamed(t, s, fmt.Sprint("l", i), aligned(10, window))
+			l := newLimiterNamed(t, s, fmt.Sprint("l", i), aligned(10, window))
+			if take(t, l, "k"); left(t, l, "k") != 9 {
+				t.Errorf("limiter %d counts the hits of another", i)
+			}
 			if got, want := s.Stats().Exchanges, map[bool]uint64{false: 1, true: 2}[window == time.Minute]; got != want {
 				t.Errorf("after limiter %d: %d fetches, want %d", i, got, want)
 			}
@@ -318,8 +322,8 @@ func TestReconfigureKeepsTheCountsOfEachLimit(t *testing.T) {
 }
 
 func TestWrongConfigurationIsNamed(t *testing.T) {
-	_, err := synced.New(nil, synced.Config{Namespace: "a b", Interval: time.Microsecond, Windows: []time.Duration{1}, Timeout: 1, MaxKeys: -2})
-	for _, want := range []string{"backend: <nil>: is needed, unless Interval is negative", `Namespace: "a b": must be 1 to 64 of the characters A-Z a-z 0-9 _ . -`, "Interval: 1µs: must be 1ms or more, 0 or negative", "Windows[0]: 1ns: must be whole microseconds from 1ms to 366 days", "Timeout: 1ns: must be 1ms or more, or 0 for 1s", "MaxKeys: -2: must be 1 or more, or 0 for 1000000"} {
+	_, err := synced.New(nil, synced.Config{Namespace: "a b", Interval: time.Microsecond, Windows: []time.Duration{1}, Timeout: 1, MaxKeys: -1})
+	for _, want := range []string{"backend: <nil>: is needed, unless Interval is negative", `Namespace: "a b": must be 1 to 64 of the characters A-Z a-z 0-9 _ . -`, "Interval: 1µs: must be 1ms or more, 0 or negative", "Windows[0]: 1ns: must be whole microseconds from 1ms to 366 days", "Timeout: 1ns: must be 1ms or more, or 0 for 1s", "MaxKeys: -1: must be 1 or more, or 0 for 1000000"} {
 		if !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in:\n%v", want, err)
 		}
