@@ -149,25 +149,23 @@ func TestCharge(t *testing.T) {
 
 // A reset forgets the hits of the window before, too.
 func TestAResetInTheNextWindow(t *testing.T) {
-	for name, interval := range intervals {
-		synctest.Test(t, func(t *testing.T) {
-			l := newLimiter(t, newStore(t, newShared(), synced.Config{Interval: interval, Log: quiet}), aligned(10, time.Minute))
-			time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(90 * time.Second)))
-			for range 6 {
-				take(t, l, "k")
-			}
-			time.Sleep(31 * time.Second)
-			if got := left(t, l, "k"); got > 5 {
-				t.Errorf("%s: %d left before the reset, want 5 at most", name, got)
-			}
-			if err := l.Reset(t.Context(), core.Hit{Rule: "r", Key: "k"}); err != nil {
-				t.Fatal(err)
-			}
-			if got := left(t, l, "k"); got != 10 {
-				t.Errorf("%s: %d left after the reset, want 10", name, got)
-			}
-		})
-	}
+	eachWay(t, func(t *testing.T, interval time.Duration) {
+		l := newLimiter(t, newStore(t, newShared(), synced.Config{Interval: interval, Log: quiet}), aligned(10, time.Minute))
+		time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(90 * time.Second)))
+		for range 6 {
+			take(t, l, "k")
+		}
+		time.Sleep(31 * time.Second)
+		if got := left(t, l, "k"); got > 5 {
+			t.Errorf("%d left before the reset, want 5 at most", got)
+		}
+		if err := l.Reset(t.Context(), core.Hit{Rule: "r", Key: "k"}); err != nil {
+			t.Fatal(err)
+		}
+		if got := left(t, l, "k"); got != 10 {
+			t.Errorf("%d left after the reset, want 10", got)
+		}
+	})
 }
 
 // Hits that this process is pushing, or could not push before the reset, do not come back after it.

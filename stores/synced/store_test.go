@@ -70,40 +70,31 @@ func newNodes(t testing.TB, b *shared, n int, c synced.Config, limits ...core.Li
 
 // 10 + 40 × 0.5 = 30, and 10 + 20 × 0.5 = 20; for each way of exchanging.
 func TestTheWorkedExamples(t *testing.T) {
-	for name, interval := range map[string]time.Duration{"periodic": time.Second, "through": 0, "local": -1} {
-		for _, previous := range []int64{40, 20} {
-			t.Run(fmt.Sprint(name, previous), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					s, err := synced.New(newShared(), synced.Config{Interval: interval, Windows: []time.Duration{time.Minute}})
-					if err != nil {
-						t.Fatal(err)
-					}
-					defer s.Close(context.Background()) //nolint:errcheck // of no interest any more
-					ctx := context.Background()
-					time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(time.Minute + 5*time.Second)))
-					if _, err := s.Increment(ctx, "k", time.Minute, previous); err != nil {
-						t.Fatal(err)
-					}
-					time.Sleep(85 * time.Second) // half a minute into the next window
-					want := float64(previous)/2 + 10
-					if got, err := s.Rate(ctx, "k", time.Minute, 10); err != nil || got != want {
-						t.Errorf("looking ahead: %v, %v, want %v", got, err, want)
-					}
-					if got, err := s.Increment(ctx, "k", time.Minute, 10); err != nil || got != want {
-						t.Errorf("the rate is %v, %v, want %v", got, err, want)
-					}
-					if got, err := s.Increment(ctx, "k", time.Minute, 0); err != nil || got != want {
-						t.Errorf("by 0: %v, %v, want %v", got, err, want)
-					}
-					if got, err := s.Rate(ctx, "k", time.Minute, -20); err != nil || got != float64(previous)/2 {
-						t.Errorf("with fewer than no hits in the window: %v, %v, want %v", got, err, float64(previous)/2)
-					}
-					if got, err := s.Increment(ctx, "another", time.Minute, 1); err != nil || got != 1 {
-						t.Errorf("another key: %v, %v", got, err)
-					}
-				})
-			})
-		}
+	for _, previous := range []int64{40, 20} {
+		eachWay(t, func(t *testing.T, interval time.Duration) {
+			ctx, s := t.Context(), newStore(t, newShared(), synced.Config{Interval: interval, Windows: []time.Duration{time.Minute}})
+			time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(time.Minute + 5*time.Second)))
+			if _, err := s.Increment(ctx, "k", time.Minute, previous); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(85 * time.Second) // half a minute into the next window
+			want := float64(previous)/2 + 10
+			if got, err := s.Rate(ctx, "k", time.Minute, 10); err != nil || got != want {
+				t.Errorf("looking ahead: %v, %v, want %v", got, err, want)
+			}
+			if got, err := s.Increment(ctx, "k", time.Minute, 10); err != nil || got != want {
+				t.Errorf("the rate is %v, %v, want %v", got, err, want)
+			}
+			if got, err := s.Increment(ctx, "k", time.Minute, 0); err != nil || got != want {
+				t.Errorf("by 0: %v, %v, want %v", got, err, want)
+			}
+			if got, err := s.Rate(ctx, "k", time.Minute, -20); err != nil || got != float64(previous)/2 {
+				t.Errorf("with fewer than no hits in the window: %v, %v, want %v", got, err, float64(previous)/2)
+			}
+			if got, err := s.Increment(ctx, "another", time.Minute, 1); err != nil || got != 1 {
+				t.Errorf("another key: %v, %v", got, err)
+			}
+		})
 	}
 }
 
@@ -201,55 +192,51 @@ func TestAWindowIsFetchedOnce(t *testing.T) {
 
 // Refunds and resets reach the backend; no count falls below zero.
 func TestRefundAndReset(t *testing.T) {
-	for name, interval := range map[string]time.Duration{"periodic": time.Second, "through": 0, "local": -1} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := newShared()
-				s := newStore(t, b, synced.Config{Interval: interval, Log: quiet})
-				l := newLimiter(t, s, aligned(10, time.Hour), core.Limit{Quota: 20, Window: time.Hour, Algorithm: core.FixedWindow, Aligned: true})
-				ctx, hit := context.Background(), core.Hit{Rule: "r", Key: "k"}
-				first, _ := l.Take(ctx, 1, hit)
-				var last core.Decision
-				for range 3 {
-					last, _ = l.Take(ctx, 1, hit)
-				}
-				time.Sleep(2 * time.Second)
-				if err := l.Adjust(ctx, last, 0); err != nil {
-					t.Fatal(err)
-				}
-				if got := left(t, l, "k"); got != 7 {
-					t.Errorf("%d left after the refund, want 7", got)
-				}
-				time.Sleep(2 * time.Second)
-				if interval >= 0 && b.total() != 6 { // two limits
-					t.Errorf("the backend has %d hits, want 6", b.total())
-				}
-				if err := l.Reset(ctx, hit); err != nil {
-					t.Fatal(err)
-				}
-				if got := left(t, l, "k"); got != 10 {
-					t.Errorf("%d left after the reset, want 10", got)
-				}
-				time.Sleep(2 * time.Second)
-				if interval >= 0 && b.total() != 0 {
-					t.Errorf("the backend has %d hits after the reset", b.total())
-				}
-				// What was forgotten cannot be given back as well.
-				if err := l.Adjust(ctx, first, 0); err != nil {
-					t.Fatal(err)
-				}
-				allowed := 0
-				for range 15 {
-					if take(t, l, "k") {
-						allowed++
-					}
-				}
-				if allowed != 10 {
-					t.Errorf("%d allowed after a refund too many, want 10", allowed)
-				}
-			})
-		})
-	}
+	eachWay(t, func(t *testing.T, interval time.Duration) {
+		b := newShared()
+		s := newStore(t, b, synced.Config{Interval: interval, Log: quiet})
+		l := newLimiter(t, s, aligned(10, time.Hour), core.Limit{Quota: 20, Window: time.Hour, Algorithm: core.FixedWindow, Aligned: true})
+		ctx, hit := context.Background(), core.Hit{Rule: "r", Key: "k"}
+		first, _ := l.Take(ctx, 1, hit)
+		var last core.Decision
+		for range 3 {
+			last, _ = l.Take(ctx, 1, hit)
+		}
+		time.Sleep(2 * time.Second)
+		if err := l.Adjust(ctx, last, 0); err != nil {
+			t.Fatal(err)
+		}
+		if got := left(t, l, "k"); got != 7 {
+			t.Errorf("%d left after the refund, want 7", got)
+		}
+		time.Sleep(2 * time.Second)
+		if interval >= 0 && b.total() != 6 { // two limits
+			t.Errorf("the backend has %d hits, want 6", b.total())
+		}
+		if err := l.Reset(ctx, hit); err != nil {
+			t.Fatal(err)
+		}
+		if got := left(t, l, "k"); got != 10 {
+			t.Errorf("%d left after the reset, want 10", got)
+		}
+		time.Sleep(2 * time.Second)
+		if interval >= 0 && b.total() != 0 {
+			t.Errorf("the backend has %d hits after the reset", b.total())
+		}
+		// What was forgotten cannot be given back as well.
+		if err := l.Adjust(ctx, first, 0); err != nil {
+			t.Fatal(err)
+		}
+		allowed := 0
+		for range 15 {
+			if take(t, l, "k") {
+				allowed++
+			}
+		}
+		if allowed != 10 {
+			t.Errorf("%d allowed after a refund too many, want 10", allowed)
+		}
+	})
 }
 
 // All limits of all keys are charged, or none.
