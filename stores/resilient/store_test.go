@@ -256,15 +256,11 @@ func TestCallersThatDoNotWait(t *testing.T) {
 // Counters of new rules go on counting, in their shares.
 func TestReopen(t *testing.T) {
 	f := newLink(nil)
-	config := func(quota int64) core.Config {
-		return core.Config{Name: "l", Rules: []core.Rule{{Name: "user", Limits: []core.Limit{core.PerHour(quota)}}}}
-	}
-	c := config(8)
 	var log strings.Builder
-	c.Store = newStore(t, f, resilient.Config{Instances: 2, Log: slog.New(slog.NewTextHandler(&log, nil))})
-	l := core.Must(core.New(c))
+	s := newStore(t, f, resilient.Config{Instances: 2, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	l := newLimiter(t, s, core.PerHour(8))
 	allowed(t, l, 3, alice)
-	c.Rules = config(20).Rules
+	c := core.Config{Name: "l", Store: s, Rules: []core.Rule{{Name: "user", Limits: []core.Limit{core.PerHour(20)}}}}
 	if err := l.Reconfigure(c); err != nil {
 		t.Fatal(err)
 	}
@@ -336,11 +332,11 @@ func TestGuarantees(t *testing.T) {
 
 func TestAWrongConfigurationIsNamed(t *testing.T) {
 	memory := core.Must(core.NewMemory(core.MemoryConfig{}))
-	_, err := resilient.New((*core.Memory)(nil), resilient.Config{OnFailure: 7, Instances: -1, Timeout: -1, Failures: -2, Retry: time.Microsecond})
+	_, err := resilient.New((*core.Memory)(nil), resilient.Config{OnFailure: 7, Instances: -1, Timeout: -1, Failures: -1, Retry: time.Microsecond})
 	for _, want := range []string{
 		"Store: *core.Memory: is nil: must be a store", "OnFailure: 7: must be Local, FailOpen or FailClosed",
 		"Instances: -1: must be from 1 to 1048576, or 0 for 1", "Timeout: -1ns: must be 1ms or more, or 0 for 150ms",
-		"Failures: -2: must be 1 or more, or 0 for 5", "Retry: 1µs: must be 1ms or more, or 0 for 1s",
+		"Failures: -1: must be 1 or more, or 0 for 5", "Retry: 1µs: must be 1ms or more, or 0 for 1s",
 	} {
 		if !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error()+"\n", ": "+want+"\n") {
 			t.Errorf("%q is not in:\n%v", want, err)
@@ -354,6 +350,8 @@ func TestAWrongConfigurationIsNamed(t *testing.T) {
 		"Instances: 3":       {OnFailure: resilient.FailClosed, Instances: 3},
 		"Instances: 1048577": {Instances: resilient.MaxInstances + 1},
 		"MaxKeys: -1":        {MaxKeys: -1},
+		"Timeout: 999.999µs": {Timeout: time.Millisecond - 1},
+		"Retry: -1ns":        {Retry: -1},
 	} {
 		if _, err := resilient.New(memory, c); !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in: %v", want, err)
