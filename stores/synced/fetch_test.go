@@ -94,9 +94,7 @@ func TestWindowsThatAreBoundLater(t *testing.T) {
 		time.Sleep(1100 * time.Millisecond)
 
 		s := newStore(t, &node{b}, synced.Config{Interval: time.Second, Log: quiet})
-		if _, err := core.New(core.Config{Name: "other", Store: s, Rules: []core.Rule{{Name: "r", Limits: []core.Limit{aligned(10, time.Hour)}}}}); err != nil {
-			t.Fatal(err)
-		}
+		newLimiterNamed(t, s, "other", aligned(10, time.Hour))
 		time.Sleep(10 * time.Second)
 		l := newLimiter(t, s, aligned(10, day))
 		if take(t, l, "k") {

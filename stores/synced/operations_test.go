@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -26,11 +27,7 @@ type keyed struct {
 
 func bindRule(t *testing.T, s *synced.Store, limits ...core.Limit) keyed {
 	t.Helper()
-	b, err := s.Open("l", []core.StoreRule{{Name: "r", Limits: limits}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return keyed{b, t, len(limits)}
+	return keyed{core.Must(s.Open("l", []core.StoreRule{{Name: "r", Limits: limits}})), t, len(limits)}
 }
 
 func (k keyed) do(op core.Op, cost int64, quotas ...int64) *core.Batch {
@@ -213,10 +210,10 @@ func TestThrough(t *testing.T) {
 	b := newShared()
 	_, limiters := newNodes(t, b, 4, synced.Config{}, aligned(20, time.Hour))
 	var allowed atomic.Int64
-	done := make(chan bool)
+	var wg sync.WaitGroup
 	for _, l := range limiters {
 		for range 40 {
-			go func() {
+			wg.Go(func() {
 				d, err := l.Take(context.Background(), 1, core.Hit{Rule: "r", Key: "k"})
 				if err != nil {
 					t.Error(err)
@@ -224,13 +221,10 @@ func TestThrough(t *testing.T) {
 				if d.Allowed {
 					allowed.Add(1)
 				}
-				done <- true
-			}()
+			})
 		}
 	}
-	for range 160 {
-		<-done
-	}
+	wg.Wait()
 	if n := allowed.Load(); n > 20 || n < 10 {
 		t.Errorf("%d of 160 allowed, want at most 20", n)
 	}

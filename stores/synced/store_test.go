@@ -243,13 +243,10 @@ func TestRefundAndReset(t *testing.T) {
 func TestAllOrNone(t *testing.T) {
 	for _, interval := range []time.Duration{-1, 0} {
 		s := newStore(t, newShared(), synced.Config{Interval: interval, Windows: []time.Duration{time.Minute}})
-		l, err := core.New(core.Config{Name: "api", Store: s, Rules: []core.Rule{
+		l := core.Must(core.New(core.Config{Name: "api", Store: s, Rules: []core.Rule{
 			{Name: "a", Limits: []core.Limit{aligned(3, time.Hour), aligned(100, 24*time.Hour)}},
 			{Name: "b", Limits: []core.Limit{aligned(5, time.Hour)}},
-		}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}}))
 		ctx, a, b := context.Background(), core.Hit{Rule: "a", Key: "k"}, core.Hit{Rule: "b", Key: "k"}
 		for i := range 10 {
 			d, _ := l.Take(ctx, 1, a, b)
@@ -309,8 +306,16 @@ func TestReconfigureKeepsTheCountsOfEachLimit(t *testing.T) {
 }
 
 func TestWrongConfigurationIsNamed(t *testing.T) {
-	_, err := synced.New(nil, synced.Config{Namespace: "a b", Interval: time.Microsecond, Windows: []time.Duration{1}, Timeout: 1, MaxKeys: -1})
-	for _, want := range []string{"backend: <nil>: is needed, unless Interval is negative", `Namespace: "a b": must be 1 to 64 of the characters A-Z a-z 0-9 _ . -`, "Interval: 1µs: must be 1ms or more, 0 or negative", "Windows[0]: 1ns: must be whole microseconds from 1ms to 366 days", "Timeout: 1ns: must be 1ms or more, or 0 for 1s", "MaxKeys: -1: must be 1 or more, or 0 for 1000000"} {
+	_, err := synced.New(nil, synced.Config{
+		Namespace: "a b", Interval: time.Microsecond, Windows: []time.Duration{1}, Timeout: 1, MaxKeys: -1,
+	})
+	for _, want := range []string{
+		"backend: <nil>: is needed, unless Interval is negative",
+		`Namespace: "a b": must be 1 to 64 of the characters A-Z a-z 0-9 _ . -`,
+		"Interval: 1µs: must be 1ms or more, 0 or negative",
+		"Windows[0]: 1ns: must be whole microseconds from 1ms to 366 days",
+		"Timeout: 1ns: must be 1ms or more, or 0 for 1s", "MaxKeys: -1: must be 1 or more, or 0 for 1000000",
+	} {
 		if !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in:\n%v", want, err)
 		}
