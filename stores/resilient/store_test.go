@@ -140,7 +140,7 @@ func TestTheQuotasOfARequestAreShared(t *testing.T) {
 	}
 }
 
-// FailOpen reports that everything is left, of the request's own quota too.
+// FailOpen reports that everything is left of each key, of the request's own quota too.
 func TestWhatIsLeftWhileFailingOpen(t *testing.T) {
 	f := newLink(nil)
 	c := core.Must(newStore(t, f, resilient.Config{OnFailure: resilient.FailOpen}).Open("l", []core.StoreRule{{Name: "user", Limits: []core.Limit{
@@ -155,9 +155,12 @@ func TestWhatIsLeftWhileFailingOpen(t *testing.T) {
 		want   [2]int64
 	}{{nil, [2]int64{100, 9}}, {[]int64{7, 120}, [2]int64{7, 18}}} {
 		for _, op := range []core.Op{core.OpTake, core.OpPeek, core.OpCharge} {
-			b := &core.Batch{Items: []core.Item{{Key: []byte("k"), Cost: 1000, Quotas: row.quotas, Results: make([]core.Result, 2), Unknown: true}}}
+			b := &core.Batch{Items: []core.Item{
+				{Key: []byte("another"), Cost: 1000, Results: make([]core.Result, 2)},
+				{Key: []byte("k"), Cost: 1000, Quotas: row.quotas, Results: make([]core.Result, 2), Unknown: true},
+			}}
 			err := storetest.Do(t.Context(), c, op, b)
-			it := b.Items[0]
+			it := b.Items[1]
 			if err != nil || !b.Allowed || !b.Degraded || it.Unknown || it.At == 0 || it.Cost != 1000 {
 				t.Errorf("%v: %+v, %v", op, b, err)
 			}
