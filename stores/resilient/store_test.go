@@ -70,9 +70,11 @@ func TestModes(t *testing.T) {
 		{resilient.FailClosed, "[failed failed failed failed failed failed]"},
 	} {
 		t.Run(row.mode.String(), func(t *testing.T) {
+			var log strings.Builder
 			f := newLink(nil)
 			f.fail(errGone)
-			l := newLimiter(t, newStore(t, f, resilient.Config{OnFailure: row.mode}), core.PerHour(3))
+			s := newStore(t, f, resilient.Config{OnFailure: row.mode, Log: slog.New(slog.NewJSONHandler(&log, nil))})
+			l := newLimiter(t, s, core.PerHour(3))
 			var got []core.Reason
 			for i := range 6 {
 				d, err := take(l)
@@ -87,8 +89,8 @@ func TestModes(t *testing.T) {
 			if text := fmt.Sprint(got); text != row.want { //nolint:staticcheck // a list
 				t.Errorf("%v, want %v", got, row.want)
 			}
-			if n := f.asked.Load(); n != resilient.DefaultFailures {
-				t.Errorf("the store was asked %d times", n)
+			if n := f.asked.Load(); n != resilient.DefaultFailures || !strings.Contains(log.String(), fmt.Sprintf(`"on_failure":%q,`, row.mode)) {
+				t.Errorf("the store was asked %d times; logged %s", n, &log)
 			}
 		})
 	}

@@ -66,20 +66,11 @@ func eachWay(t *testing.T, f func(t *testing.T, interval time.Duration)) {
 	}
 }
 
-func closeAll(t *testing.T, stores ...*synced.Store) {
-	for _, s := range stores {
-		if err := s.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	}
-}
-
 // A take has the quotas of its request, and what is counted does not depend on them.
 func TestQuotasOfARequest(t *testing.T) {
 	for _, algorithm := range []core.Algorithm{core.FixedWindow, core.SlidingWindow} {
 		eachWay(t, func(t *testing.T, interval time.Duration) {
 			s := newStore(t, newShared(), synced.Config{Interval: interval, Log: quiet})
-			defer closeAll(t, s)
 			k := bindRule(t, s, core.Limit{Quota: 3, Window: time.Hour, Algorithm: algorithm, Aligned: true})
 			for i, c := range []struct {
 				cost, quota, left int64
@@ -110,7 +101,6 @@ func TestQuotasOfARequest(t *testing.T) {
 func TestCharge(t *testing.T) {
 	eachWay(t, func(t *testing.T, interval time.Duration) {
 		s := newStore(t, newShared(), synced.Config{Interval: interval, Log: quiet})
-		defer closeAll(t, s)
 		k := bindRule(t, s, core.Limit{Quota: 10, Window: time.Hour, Algorithm: core.FixedWindow, Aligned: true}, aligned(100, time.Minute))
 		want := func(b *core.Batch, want string) {
 			t.Helper()
