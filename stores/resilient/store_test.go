@@ -337,9 +337,9 @@ func TestGuarantees(t *testing.T) {
 
 func TestAWrongConfigurationIsNamed(t *testing.T) {
 	memory := core.Must(core.NewMemory(core.MemoryConfig{}))
-	_, err := resilient.New((*core.Memory)(nil), resilient.Config{OnFailure: 7, Instances: -1, Timeout: -1, Failures: -1, Retry: time.Microsecond})
+	_, err := resilient.New((*core.Memory)(nil), resilient.Config{OnFailure: 3, Instances: -1, Timeout: -1, Failures: -1, Retry: time.Microsecond})
 	for _, want := range []string{
-		"Store: *core.Memory: is nil: must be a store", "OnFailure: 7: must be Local, FailOpen or FailClosed",
+		"Store: *core.Memory: is nil: must be a store", "OnFailure: 3: must be Local, FailOpen or FailClosed",
 		"Instances: -1: must be from 1 to 1048576, or 0 for 1", "Timeout: -1ns: must be 1ms or more, or 0 for 150ms",
 		"Failures: -1: must be 1 or more, or 0 for 5", "Retry: 1µs: must be 1ms or more, or 0 for 1s",
 	} {
