@@ -67,8 +67,8 @@ func (s *suite) bind(t *testing.T) {
 	if _, err := store.Open(name, rules); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.Open(name, rules); !errors.Is(err, core.ErrConfig) {
-		t.Errorf("binding %q twice: error %v, want one that wraps ErrConfig", name, err)
+	if _, err := store.Open(name, rules); !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), name) {
+		t.Errorf("binding %q twice: error %v, want one that wraps ErrConfig and has the name", name, err)
 	}
 }
 

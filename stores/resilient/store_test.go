@@ -70,9 +70,11 @@ func TestModes(t *testing.T) {
 		{resilient.FailClosed, "[failed failed failed failed failed failed]"},
 	} {
 		t.Run(row.mode.String(), func(t *testing.T) {
+			var log strings.Builder
 			f := newLink(nil)
 			f.fail(errGone)
-			l := newLimiter(t, newStore(t, f, resilient.Config{OnFailure: row.mode}), core.PerHour(3))
+			s := newStore(t, f, resilient.Config{OnFailure: row.mode, Log: slog.New(slog.NewJSONHandler(&log, nil))})
+			l := newLimiter(t, s, core.PerHour(3))
 			var got []core.Reason
 			for i := range 6 {
 				d, err := take(l)
@@ -87,8 +89,8 @@ func TestModes(t *testing.T) {
 			if text := fmt.Sprint(got); text != row.want { //nolint:staticcheck // a list
 				t.Errorf("%v, want %v", got, row.want)
 			}
-			if n := f.asked.Load(); n != resilient.DefaultFailures {
-				t.Errorf("the store was asked %d times", n)
+			if n := f.asked.Load(); n != resilient.DefaultFailures || !strings.Contains(log.String(), fmt.Sprintf(`"on_failure":%q,`, row.mode)) {
+				t.Errorf("the store was asked %d times; logged %s", n, &log)
 			}
 		})
 	}
@@ -140,7 +142,7 @@ func TestTheQuotasOfARequestAreShared(t *testing.T) {
 	}
 }
 
-// FailOpen reports that everything is left, of the request's own quota too.
+// FailOpen reports that everything is left of each key, of the request's own quota too.
 func TestWhatIsLeftWhileFailingOpen(t *testing.T) {
 	f := newLink(nil)
 	c := core.Must(newStore(t, f, resilient.Config{OnFailure: resilient.FailOpen}).Open("l", []core.StoreRule{{Name: "user", Limits: []core.Limit{
@@ -155,9 +157,12 @@ func TestWhatIsLeftWhileFailingOpen(t *testing.T) {
 		want   [2]int64
 	}{{nil, [2]int64{100, 9}}, {[]int64{7, 120}, [2]int64{7, 18}}} {
 		for _, op := range []core.Op{core.OpTake, core.OpPeek, core.OpCharge} {
-			b := &core.Batch{Items: []core.Item{{Key: []byte("k"), Cost: 1000, Quotas: row.quotas, Results: make([]core.Result, 2), Unknown: true}}}
+			b := &core.Batch{Items: []core.Item{
+				{Key: []byte("another"), Cost: 1000, Results: make([]core.Result, 2)},
+				{Key: []byte("k"), Cost: 1000, Quotas: row.quotas, Results: make([]core.Result, 2), Unknown: true},
+			}}
 			err := storetest.Do(t.Context(), c, op, b)
-			it := b.Items[0]
+			it := b.Items[1]
 			if err != nil || !b.Allowed || !b.Degraded || it.Unknown || it.At == 0 || it.Cost != 1000 {
 				t.Errorf("%v: %+v, %v", op, b, err)
 			}
@@ -256,15 +261,11 @@ func TestCallersThatDoNotWait(t *testing.T) {
 // Counters of new rules go on counting, in their shares.
 func TestReopen(t *testing.T) {
 	f := newLink(nil)
-	config := func(quota int64) core.Config {
-		return core.Config{Name: "l", Rules: []core.Rule{{Name: "user", Limits: []core.Limit{core.PerHour(quota)}}}}
-	}
-	c := config(8)
 	var log strings.Builder
-	c.Store = newStore(t, f, resilient.Config{Instances: 2, Log: slog.New(slog.NewTextHandler(&log, nil))})
-	l := core.Must(core.New(c))
+	s := newStore(t, f, resilient.Config{Instances: 2, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	l := newLimiter(t, s, core.PerHour(8))
 	allowed(t, l, 3, alice)
-	c.Rules = config(20).Rules
+	c := core.Config{Name: "l", Store: s, Rules: []core.Rule{{Name: "user", Limits: []core.Limit{core.PerHour(20)}}}}
 	if err := l.Reconfigure(c); err != nil {
 		t.Fatal(err)
 	}
@@ -336,11 +337,11 @@ func TestGuarantees(t *testing.T) {
 
 func TestAWrongConfigurationIsNamed(t *testing.T) {
 	memory := core.Must(core.NewMemory(core.MemoryConfig{}))
-	_, err := resilient.New((*core.Memory)(nil), resilient.Config{OnFailure: 7, Instances: -1, Timeout: -1, Failures: -2, Retry: time.Microsecond})
+	_, err := resilient.New((*core.Memory)(nil), resilient.Config{OnFailure: 3, Instances: -1, Timeout: -1, Failures: -1, Retry: time.Microsecond})
 	for _, want := range []string{
-		"Store: *core.Memory: is nil: must be a store", "OnFailure: 7: must be Local, FailOpen or FailClosed",
+		"Store: *core.Memory: is nil: must be a store", "OnFailure: 3: must be Local, FailOpen or FailClosed",
 		"Instances: -1: must be from 1 to 1048576, or 0 for 1", "Timeout: -1ns: must be 1ms or more, or 0 for 150ms",
-		"Failures: -2: must be 1 or more, or 0 for 5", "Retry: 1µs: must be 1ms or more, or 0 for 1s",
+		"Failures: -1: must be 1 or more, or 0 for 5", "Retry: 1µs: must be 1ms or more, or 0 for 1s",
 	} {
 		if !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error()+"\n", ": "+want+"\n") {
 			t.Errorf("%q is not in:\n%v", want, err)
@@ -354,6 +355,8 @@ func TestAWrongConfigurationIsNamed(t *testing.T) {
 		"Instances: 3":       {OnFailure: resilient.FailClosed, Instances: 3},
 		"Instances: 1048577": {Instances: resilient.MaxInstances + 1},
 		"MaxKeys: -1":        {MaxKeys: -1},
+		"Timeout: 999.999µs": {Timeout: time.Millisecond - 1},
+		"Retry: -1ns":        {Retry: -1},
 	} {
 		if _, err := resilient.New(memory, c); !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in: %v", want, err)

@@ -11,19 +11,21 @@ import (
 	"github.com/floodgate-go/floodgate/stores/synced"
 )
 
-// A process that starts late knows the hits of the window before, too.
+// A process that starts late knows the hits of the window before, too: by its clock.
 func TestTheWindowBeforeIsFetched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newShared()
-		_, early := newNodes(t, b, 1, synced.Config{Interval: time.Second}, aligned(100, time.Minute))
+		c := synced.Config{Interval: time.Second, Clock: func() time.Time { return time.Now().Add(400 * day) }}
+		_, early := newNodes(t, b, 1, c, aligned(100, time.Minute))
 		time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(time.Minute + 50*time.Second)))
 		for range 60 {
 			take(t, early[0], "k")
 		}
 		time.Sleep(2 * time.Second)
-		_, waiting := newNodes(t, b, 1, synced.Config{Interval: time.Second}, aligned(100, time.Minute))
+		_, waiting := newNodes(t, b, 1, c, aligned(100, time.Minute))
 		time.Sleep(38 * time.Second) // half of the next window
-		_, late := newNodes(t, b, 1, synced.Config{Interval: time.Hour}, aligned(100, time.Minute))
+		c.Interval = time.Hour
+		_, late := newNodes(t, b, 1, c, aligned(100, time.Minute))
 		if got := left(t, late[0], "k"); got != 70 {
 			t.Errorf("%d left, want 70: half of the 60 hits count", got)
 		}
@@ -94,9 +96,7 @@ func TestWindowsThatAreBoundLater(t *testing.T) {
 		time.Sleep(1100 * time.Millisecond)
 
 		s := newStore(t, &node{b}, synced.Config{Interval: time.Second, Log: quiet})
-		if _, err := core.New(core.Config{Name: "other", Store: s, Rules: []core.Rule{{Name: "r", Limits: []core.Limit{aligned(10, time.Hour)}}}}); err != nil {
-			t.Fatal(err)
-		}
+		newLimiterNamed(t, s, "other", aligned(10, time.Hour))
 		time.Sleep(10 * time.Second)
 		l := newLimiter(t, s, aligned(10, day))
 		if take(t, l, "k") {

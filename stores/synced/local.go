@@ -141,7 +141,7 @@ func (p *place) judge(op core.Op, now int64) bool {
 			cost = 0 // is always allowed
 		case quota == core.Unlimited:
 			op = core.OpCharge
-		case quota != p.limit.quota:
+		default:
 			own := w.With(quota)
 			w = &own
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -26,11 +27,7 @@ type keyed struct {
 
 func bindRule(t *testing.T, s *synced.Store, limits ...core.Limit) keyed {
 	t.Helper()
-	b, err := s.Open("l", []core.StoreRule{{Name: "r", Limits: limits}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return keyed{b, t, len(limits)}
+	return keyed{core.Must(s.Open("l", []core.StoreRule{{Name: "r", Limits: limits}})), t, len(limits)}
 }
 
 func (k keyed) do(op core.Op, cost int64, quotas ...int64) *core.Batch {
@@ -69,20 +66,11 @@ func eachWay(t *testing.T, f func(t *testing.T, interval time.Duration)) {
 	}
 }
 
-func closeAll(t *testing.T, stores ...*synced.Store) {
-	for _, s := range stores {
-		if err := s.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	}
-}
-
 // A take has the quotas of its request, and what is counted does not depend on them.
 func TestQuotasOfARequest(t *testing.T) {
 	for _, algorithm := range []core.Algorithm{core.FixedWindow, core.SlidingWindow} {
 		eachWay(t, func(t *testing.T, interval time.Duration) {
 			s := newStore(t, newShared(), synced.Config{Interval: interval, Log: quiet})
-			defer closeAll(t, s)
 			k := bindRule(t, s, core.Limit{Quota: 3, Window: time.Hour, Algorithm: algorithm, Aligned: true})
 			for i, c := range []struct {
 				cost, quota, left int64
@@ -113,7 +101,6 @@ func TestQuotasOfARequest(t *testing.T) {
 func TestCharge(t *testing.T) {
 	eachWay(t, func(t *testing.T, interval time.Duration) {
 		s := newStore(t, newShared(), synced.Config{Interval: interval, Log: quiet})
-		defer closeAll(t, s)
 		k := bindRule(t, s, core.Limit{Quota: 10, Window: time.Hour, Algorithm: core.FixedWindow, Aligned: true}, aligned(100, time.Minute))
 		want := func(b *core.Batch, want string) {
 			t.Helper()
@@ -149,25 +136,23 @@ func TestCharge(t *testing.T) {
 
 // A reset forgets the hits of the window before, too.
 func TestAResetInTheNextWindow(t *testing.T) {
-	for name, interval := range intervals {
-		synctest.Test(t, func(t *testing.T) {
-			l := newLimiter(t, newStore(t, newShared(), synced.Config{Interval: interval, Log: quiet}), aligned(10, time.Minute))
-			time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(90 * time.Second)))
-			for range 6 {
-				take(t, l, "k")
-			}
-			time.Sleep(31 * time.Second)
-			if got := left(t, l, "k"); got > 5 {
-				t.Errorf("%s: %d left before the reset, want 5 at most", name, got)
-			}
-			if err := l.Reset(t.Context(), core.Hit{Rule: "r", Key: "k"}); err != nil {
-				t.Fatal(err)
-			}
-			if got := left(t, l, "k"); got != 10 {
-				t.Errorf("%s: %d left after the reset, want 10", name, got)
-			}
-		})
-	}
+	eachWay(t, func(t *testing.T, interval time.Duration) {
+		l := newLimiter(t, newStore(t, newShared(), synced.Config{Interval: interval, Log: quiet}), aligned(10, time.Minute))
+		time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(90 * time.Second)))
+		for range 6 {
+			take(t, l, "k")
+		}
+		time.Sleep(31 * time.Second)
+		if got := left(t, l, "k"); got > 5 {
+			t.Errorf("%d left before the reset, want 5 at most", got)
+		}
+		if err := l.Reset(t.Context(), core.Hit{Rule: "r", Key: "k"}); err != nil {
+			t.Fatal(err)
+		}
+		if got := left(t, l, "k"); got != 10 {
+			t.Errorf("%d left after the reset, want 10", got)
+		}
+	})
 }
 
 // Hits that this process is pushing, or could not push before the reset, do not come back after it.
@@ -215,10 +200,10 @@ func TestThrough(t *testing.T) {
 	b := newShared()
 	_, limiters := newNodes(t, b, 4, synced.Config{}, aligned(20, time.Hour))
 	var allowed atomic.Int64
-	done := make(chan bool)
+	var wg sync.WaitGroup
 	for _, l := range limiters {
 		for range 40 {
-			go func() {
+			wg.Go(func() {
 				d, err := l.Take(context.Background(), 1, core.Hit{Rule: "r", Key: "k"})
 				if err != nil {
 					t.Error(err)
@@ -226,13 +211,10 @@ func TestThrough(t *testing.T) {
 				if d.Allowed {
 					allowed.Add(1)
 				}
-				done <- true
-			}()
+			})
 		}
 	}
-	for range 160 {
-		<-done
-	}
+	wg.Wait()
 	if n := allowed.Load(); n > 20 || n < 10 {
 		t.Errorf("%d of 160 allowed, want at most 20", n)
 	}

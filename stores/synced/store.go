@@ -140,7 +140,6 @@ type limit struct {
 	number  uint64 // of its counters in the table
 	suffix  string // of its counters' names in the backend
 	windows meter.Windows
-	quota   int64
 }
 
 // Reopen implements [core.Counters]. It fetches the counters of windows that are new, as Open does.
@@ -161,7 +160,7 @@ func (c *counters) Reopen(rules []core.StoreRule) (core.Counters, error) {
 				suffix = ":f"
 			}
 			id := fmt.Sprintf("%s %s %v%s", c.limiter, r.Name, l.Window, suffix)
-			all.limits = append(all.limits, limit{c.table.number(id), suffix, windows, l.Quota})
+			all.limits = append(all.limits, limit{c.table.number(id), suffix, windows})
 		}
 		next.rules = append(next.rules, all)
 	}

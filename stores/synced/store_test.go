@@ -70,40 +70,31 @@ func newNodes(t testing.TB, b *shared, n int, c synced.Config, limits ...core.Li
 
 // 10 + 40 × 0.5 = 30, and 10 + 20 × 0.5 = 20; for each way of exchanging.
 func TestTheWorkedExamples(t *testing.T) {
-	for name, interval := range map[string]time.Duration{"periodic": time.Second, "through": 0, "local": -1} {
-		for _, previous := range []int64{40, 20} {
-			t.Run(fmt.Sprint(name, previous), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					s, err := synced.New(newShared(), synced.Config{Interval: interval, Windows: []time.Duration{time.Minute}})
-					if err != nil {
-						t.Fatal(err)
-					}
-					defer s.Close(context.Background()) //nolint:errcheck // of no interest any more
-					ctx := context.Background()
-					time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(time.Minute + 5*time.Second)))
-					if _, err := s.Increment(ctx, "k", time.Minute, previous); err != nil {
-						t.Fatal(err)
-					}
-					time.Sleep(85 * time.Second) // half a minute into the next window
-					want := float64(previous)/2 + 10
-					if got, err := s.Rate(ctx, "k", time.Minute, 10); err != nil || got != want {
-						t.Errorf("looking ahead: %v, %v, want %v", got, err, want)
-					}
-					if got, err := s.Increment(ctx, "k", time.Minute, 10); err != nil || got != want {
-						t.Errorf("the rate is %v, %v, want %v", got, err, want)
-					}
-					if got, err := s.Increment(ctx, "k", time.Minute, 0); err != nil || got != want {
-						t.Errorf("by 0: %v, %v, want %v", got, err, want)
-					}
-					if got, err := s.Rate(ctx, "k", time.Minute, -20); err != nil || got != float64(previous)/2 {
-						t.Errorf("with fewer than no hits in the window: %v, %v, want %v", got, err, float64(previous)/2)
-					}
-					if got, err := s.Rate(ctx, "another", time.Minute, 0); err != nil || got != 0 {
-						t.Errorf("another key: %v, %v", got, err)
-					}
-				})
-			})
-		}
+	for _, previous := range []int64{40, 20} {
+		eachWay(t, func(t *testing.T, interval time.Duration) {
+			ctx, s := t.Context(), newStore(t, newShared(), synced.Config{Interval: interval, Windows: []time.Duration{time.Minute}})
+			time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(time.Minute + 5*time.Second)))
+			if _, err := s.Increment(ctx, "k", time.Minute, previous); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(85 * time.Second) // half a minute into the next window
+			want := float64(previous)/2 + 10
+			if got, err := s.Rate(ctx, "k", time.Minute, 10); err != nil || got != want {
+				t.Errorf("looking ahead: %v, %v, want %v", got, err, want)
+			}
+			if got, err := s.Increment(ctx, "k", time.Minute, 10); err != nil || got != want {
+				t.Errorf("the rate is %v, %v, want %v", got, err, want)
+			}
+			if got, err := s.Increment(ctx, "k", time.Minute, 0); err != nil || got != want {
+				t.Errorf("by 0: %v, %v, want %v", got, err, want)
+			}
+			if got, err := s.Rate(ctx, "k", time.Minute, -20); err != nil || got != float64(previous)/2 {
+				t.Errorf("with fewer than no hits in the window: %v, %v, want %v", got, err, float64(previous)/2)
+			}
+			if got, err := s.Increment(ctx, "another", time.Minute, 1); err != nil || got != 1 {
+				t.Errorf("another key: %v, %v", got, err)
+			}
+		})
 	}
 }
 
@@ -182,12 +173,16 @@ func TestStats(t *testing.T) {
 	})
 }
 
-// The counters of a window are fetched once, however many limiters have it.
+// The counters of a window are fetched once, however many limiters have it. Each limiter counts for
+// itself.
 func TestAWindowIsFetchedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(t, newShared(), synced.Config{Interval: time.Hour, Windows: []time.Duration{day, time.Hour}})
 		for i, window := range []time.Duration{day, day, time.Hour, time.Minute} {
-			newLimiterNamed(t, s, fmt.Sprint("l", i), aligned(10, window))
+			l := newLimiterNamed(t, s, fmt.Sprint("l", i), aligned(10, window))
+			if take(t, l, "k"); left(t, l, "k") != 9 {
+				t.Errorf("limiter %d counts the hits of another", i)
+			}
 			if got, want := s.Stats().Exchanges, map[bool]uint64{false: 1, true: 2}[window == time.Minute]; got != want {
 				t.Errorf("after limiter %d: %d fetches, want %d", i, got, want)
 			}
@@ -197,68 +192,61 @@ func TestAWindowIsFetchedOnce(t *testing.T) {
 
 // Refunds and resets reach the backend; no count falls below zero.
 func TestRefundAndReset(t *testing.T) {
-	for name, interval := range map[string]time.Duration{"periodic": time.Second, "through": 0, "local": -1} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := newShared()
-				s := newStore(t, b, synced.Config{Interval: interval, Log: quiet})
-				l := newLimiter(t, s, aligned(10, time.Hour), core.Limit{Quota: 20, Window: time.Hour, Algorithm: core.FixedWindow, Aligned: true})
-				ctx, hit := context.Background(), core.Hit{Rule: "r", Key: "k"}
-				first, _ := l.Take(ctx, 1, hit)
-				var last core.Decision
-				for range 3 {
-					last, _ = l.Take(ctx, 1, hit)
-				}
-				time.Sleep(2 * time.Second)
-				if err := l.Adjust(ctx, last, 0); err != nil {
-					t.Fatal(err)
-				}
-				if got := left(t, l, "k"); got != 7 {
-					t.Errorf("%d left after the refund, want 7", got)
-				}
-				time.Sleep(2 * time.Second)
-				if interval >= 0 && b.total() != 6 { // two limits
-					t.Errorf("the backend has %d hits, want 6", b.total())
-				}
-				if err := l.Reset(ctx, hit); err != nil {
-					t.Fatal(err)
-				}
-				if got := left(t, l, "k"); got != 10 {
-					t.Errorf("%d left after the reset, want 10", got)
-				}
-				time.Sleep(2 * time.Second)
-				if interval >= 0 && b.total() != 0 {
-					t.Errorf("the backend has %d hits after the reset", b.total())
-				}
-				// What was forgotten cannot be given back as well.
-				if err := l.Adjust(ctx, first, 0); err != nil {
-					t.Fatal(err)
-				}
-				allowed := 0
-				for range 15 {
-					if take(t, l, "k") {
-						allowed++
-					}
-				}
-				if allowed != 10 {
-					t.Errorf("%d allowed after a refund too many, want 10", allowed)
-				}
-			})
-		})
-	}
+	eachWay(t, func(t *testing.T, interval time.Duration) {
+		b := newShared()
+		s := newStore(t, b, synced.Config{Interval: interval, Log: quiet})
+		l := newLimiter(t, s, aligned(10, time.Hour), core.Limit{Quota: 20, Window: time.Hour, Algorithm: core.FixedWindow, Aligned: true})
+		ctx, hit := context.Background(), core.Hit{Rule: "r", Key: "k"}
+		first, _ := l.Take(ctx, 1, hit)
+		var last core.Decision
+		for range 3 {
+			last, _ = l.Take(ctx, 1, hit)
+		}
+		time.Sleep(2 * time.Second)
+		if err := l.Adjust(ctx, last, 0); err != nil {
+			t.Fatal(err)
+		}
+		if got := left(t, l, "k"); got != 7 {
+			t.Errorf("%d left after the refund, want 7", got)
+		}
+		time.Sleep(2 * time.Second)
+		if interval >= 0 && b.total() != 6 { // two limits
+			t.Errorf("the backend has %d hits, want 6", b.total())
+		}
+		if err := l.Reset(ctx, hit); err != nil {
+			t.Fatal(err)
+		}
+		if got := left(t, l, "k"); got != 10 {
+			t.Errorf("%d left after the reset, want 10", got)
+		}
+		time.Sleep(2 * time.Second)
+		if interval >= 0 && b.total() != 0 {
+			t.Errorf("the backend has %d hits after the reset", b.total())
+		}
+		// What was forgotten cannot be given back as well.
+		if err := l.Adjust(ctx, first, 0); err != nil {
+			t.Fatal(err)
+		}
+		allowed := 0
+		for range 15 {
+			if take(t, l, "k") {
+				allowed++
+			}
+		}
+		if allowed != 10 {
+			t.Errorf("%d allowed after a refund too many, want 10", allowed)
+		}
+	})
 }
 
 // All limits of all keys are charged, or none.
 func TestAllOrNone(t *testing.T) {
 	for _, interval := range []time.Duration{-1, 0} {
 		s := newStore(t, newShared(), synced.Config{Interval: interval, Windows: []time.Duration{time.Minute}})
-		l, err := core.New(core.Config{Name: "api", Store: s, Rules: []core.Rule{
+		l := core.Must(core.New(core.Config{Name: "api", Store: s, Rules: []core.Rule{
 			{Name: "a", Limits: []core.Limit{aligned(3, time.Hour), aligned(100, 24*time.Hour)}},
 			{Name: "b", Limits: []core.Limit{aligned(5, time.Hour)}},
-		}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}}))
 		ctx, a, b := context.Background(), core.Hit{Rule: "a", Key: "k"}, core.Hit{Rule: "b", Key: "k"}
 		for i := range 10 {
 			d, _ := l.Take(ctx, 1, a, b)
@@ -318,8 +306,16 @@ func TestReconfigureKeepsTheCountsOfEachLimit(t *testing.T) {
 }
 
 func TestWrongConfigurationIsNamed(t *testing.T) {
-	_, err := synced.New(nil, synced.Config{Namespace: "a b", Interval: time.Microsecond, Windows: []time.Duration{1}, Timeout: 1, MaxKeys: -2})
-	for _, want := range []string{"backend: <nil>: is needed, unless Interval is negative", `Namespace: "a b": must be 1 to 64 of the characters A-Z a-z 0-9 _ . -`, "Interval: 1µs: must be 1ms or more, 0 or negative", "Windows[0]: 1ns: must be whole microseconds from 1ms to 366 days", "Timeout: 1ns: must be 1ms or more, or 0 for 1s", "MaxKeys: -2: must be 1 or more, or 0 for 1000000"} {
+	_, err := synced.New(nil, synced.Config{
+		Namespace: "a b", Interval: time.Microsecond, Windows: []time.Duration{1}, Timeout: 1, MaxKeys: -1,
+	})
+	for _, want := range []string{
+		"backend: <nil>: is needed, unless Interval is negative",
+		`Namespace: "a b": must be 1 to 64 of the characters A-Z a-z 0-9 _ . -`,
+		"Interval: 1µs: must be 1ms or more, 0 or negative",
+		"Windows[0]: 1ns: must be whole microseconds from 1ms to 366 days",
+		"Timeout: 1ns: must be 1ms or more, or 0 for 1s", "MaxKeys: -1: must be 1 or more, or 0 for 1000000",
+	} {
 		if !errors.Is(err, core.ErrConfig) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in:\n%v", want, err)
 		}

@@ -94,7 +94,7 @@ func Run(t *testing.T, open func(t *testing.T) synced.Backend) {
 		push(t, b, batch(ns, "n2", 4, diff("a", 1)), 5)
 		push(t, b, batch(ns, "n1", 0, diff("a", 1)), 6)
 		push(t, b, batch(ns, "n1", 0, diff("a", 1)), 7)
-		push(t, b, batch(ns, "n1", 6, diff("a", 1)), 8)
+		push(t, b, batch(ns, "n1", 5, diff("a", 1)), 7)
 	})
 
 	t.Run("namespaces, windows and starts are apart", func(t *testing.T) {

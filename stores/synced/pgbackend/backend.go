@@ -50,7 +50,7 @@ func New(pool *pgxpool.Pool) *Backend { return &Backend{pool: pool} }
 func (b *Backend) CreateTables(ctx context.Context) error {
 	// CREATE TABLE IF NOT EXISTS fails if two processes run it at once. The statements
 	// are one transaction, because they are sent together.
-	if _, err := b.pool.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtext('floodgate_counters')); `+schema, pgx.QueryExecModeSimpleProtocol); err != nil {
+	if _, err := b.pool.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtext('floodgate_counters')); `+schema); err != nil {
 		return fmt.Errorf("postgres: %w", err)
 	}
 	return nil

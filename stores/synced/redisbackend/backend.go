@@ -85,49 +85,43 @@ type push struct {
 func (p push) NoRetry() bool { return p.sequence == 0 }
 
 // Counters implements [synced.Backend]. It goes through the names with SCAN,
-// which does not hold up others.
+// which does not hold up others. In a cluster, go-redis sends it to the node that has the namespace.
 func (b *Backend) Counters(ctx context.Context, namespace string, windows []time.Duration, at time.Time) iter.Seq2[synced.Counter, error] {
 	return func(yield func(synced.Counter, error) bool) {
-		var node redis.Cmdable = b.client
-		var err error
-		if cluster, ok := b.client.(*redis.ClusterClient); ok { // all names of a namespace are on one node
-			node, err = cluster.MasterForKey(ctx, prefix(namespace))
-		}
-		for cursor, more := uint64(0), true; err == nil && more; more = cursor != 0 {
-			var names []string
-			if names, cursor, err = node.Scan(ctx, cursor, prefix(namespace)+"[0-9]*", 1000).Result(); err != nil {
-				break
-			}
+		for cursor, more := uint64(0), true; more; more = cursor != 0 {
+			names, next, err := b.client.Scan(ctx, cursor, prefix(namespace)+"[0-9]*", 1000).Result()
 			var counters []synced.Counter
-			if counters, err = read(ctx, node, names, windows, at); err != nil {
-				break
+			if err == nil {
+				counters, err = b.read(ctx, names, windows, at)
+			}
+			if err != nil {
+				yield(synced.Counter{}, fmt.Errorf("redis: %w", err))
+				return
 			}
 			for _, c := range counters {
 				if !yield(c, nil) {
 					return
 				}
 			}
-		}
-		if err != nil {
-			yield(synced.Counter{}, fmt.Errorf("redis: %w", err))
+			cursor = next
 		}
 	}
 }
 
 // read reads those of the counters that are of these windows and current at a time, or were
 // the ones before.
-func read(ctx context.Context, node redis.Cmdable, names []string, windows []time.Duration, at time.Time) (counters []synced.Counter, err error) {
+func (b *Backend) read(ctx context.Context, names []string, windows []time.Duration, at time.Time) (counters []synced.Counter, err error) {
 	var kept []string
 	for _, name := range names {
-		c, ok := parseName(name)
-		if age := at.Sub(c.Start); ok && slices.Contains(windows, c.Window) && age >= 0 && age < 2*c.Window {
+		c := parseName(name)
+		if age := at.Sub(c.Start); slices.Contains(windows, c.Window) && age >= 0 && age < 2*c.Window {
 			counters, kept = append(counters, c), append(kept, name)
 		}
 	}
 	if len(kept) == 0 {
 		return nil, nil
 	}
-	counts, err := get(ctx, node, kept...)
+	counts, err := b.get(ctx, kept...)
 	for i, n := range counts {
 		counters[i].Count = n
 	}
@@ -135,8 +129,8 @@ func read(ctx context.Context, node redis.Cmdable, names []string, windows []tim
 }
 
 // get returns the values of counters. As in push.lua, somebody else's value counts as 0.
-func get(ctx context.Context, node redis.Cmdable, names ...string) ([]int64, error) {
-	values, err := node.MGet(ctx, names...).Result() // of a value that is no string, nil
+func (b *Backend) get(ctx context.Context, names ...string) ([]int64, error) {
+	values, err := b.client.MGet(ctx, names...).Result() // of a value that is no string, nil
 	counts := make([]int64, len(values))
 	for i, v := range values {
 		text, _ := v.(string)
@@ -147,20 +141,21 @@ func get(ctx context.Context, node redis.Cmdable, names ...string) ([]int64, err
 	return counts, err
 }
 
-func parseName(name string) (c synced.Counter, ok bool) {
+// parseName reads the name of a counter. The Window or Start of another name is 0.
+func parseName(name string) synced.Counter {
 	_, rest, _ := strings.Cut(name, "}:")
 	parts := strings.SplitN(rest, ":", 3)
 	if len(parts) != 3 {
-		return c, false
+		return synced.Counter{}
 	}
-	window, err := strconv.ParseInt(parts[0], 10, 64)
-	start, wrong := strconv.ParseInt(parts[1], 10, 64)
-	return synced.Counter{Key: parts[2], Window: time.Duration(window) * time.Microsecond, Start: time.UnixMicro(start)}, err == nil && wrong == nil
+	window, _ := strconv.ParseInt(parts[0], 10, 64)
+	start, _ := strconv.ParseInt(parts[1], 10, 64)
+	return synced.Counter{Key: parts[2], Window: time.Duration(window) * time.Microsecond, Start: time.UnixMicro(start)}
 }
 
 // Window implements [synced.Backend].
 func (b *Backend) Window(ctx context.Context, namespace, key string, start time.Time, window time.Duration) (int64, error) {
-	counts, err := get(ctx, b.client, counterName(namespace, key, window, start))
+	counts, err := b.get(ctx, counterName(namespace, key, window, start))
 	if err != nil {
 		return 0, fmt.Errorf("redis: %w", err)
 	}

@@ -45,13 +45,11 @@ func batch(sequence uint64, n int64, at time.Time) synced.Batch {
 
 // Counters live two lengths longer than their windows, and everything expires.
 func TestEverythingExpires(t *testing.T) {
-	server := redistest.Start(t)
-	b := redisbackend.New(newClient(t, server.Addr))
-	at := time.Now().Truncate(time.Minute).Add(10 * time.Second)
+	c := newClient(t, redistest.Start(t).Addr)
+	b, at := redisbackend.New(c), time.Now().Truncate(time.Minute).Add(10*time.Second)
 	if _, err := b.PushDiffs(t.Context(), batch(1, 1, at)); err != nil {
 		t.Fatal(err)
 	}
-	c := newClient(t, server.Addr)
 	names := c.Keys(t.Context(), "*").Val()
 	if len(names) != 2 {
 		t.Errorf("%q", names)
@@ -75,10 +73,8 @@ func TestEverythingExpires(t *testing.T) {
 
 // A value that somebody else has stored counts as 0.
 func TestForeignValues(t *testing.T) {
-	server := redistest.Start(t)
-	c := newClient(t, server.Addr)
-	b := redisbackend.New(c)
-	at := time.Now()
+	c := newClient(t, redistest.Start(t).Addr)
+	b, at := redisbackend.New(c), time.Now()
 	for i, spoil := range []func(name string){
 		func(name string) { c.Set(t.Context(), name, "abc", 0) },
 		func(name string) { c.Del(t.Context(), name); c.LPush(t.Context(), name, 1) },
@@ -132,6 +128,14 @@ func TestAForbiddenCommandChangesNothing(t *testing.T) {
 	if got, err := b.PushDiffs(t.Context(), batch(1, 5, at)); err != nil || got[0] != 5 {
 		t.Fatalf("pushed 5: %v, %v", got, err)
 	}
+	for _, command := range []string{"mget", "scan"} {
+		server.MustDo("ACL", "SETUSER", "limited", "-"+command)
+		for c, err := range b.Counters(t.Context(), "ns", []time.Duration{time.Minute}, at) {
+			if err == nil || !strings.HasPrefix(err.Error(), "redis: ") {
+				t.Errorf("without %s: %+v, %v", command, c, err)
+			}
+		}
+	}
 	for i, command := range []string{"get", "set"} {
 		server.MustDo("ACL", "SETUSER", "limited", "-"+command)
 		for range 2 { // a batch is pushed again
@@ -147,12 +151,13 @@ func TestAForbiddenCommandChangesNothing(t *testing.T) {
 }
 
 // With Interval 0 a decision whose answer is lost fails. Neither go-redis nor the store pushes it
-// again: a hit is charged once, and a refund is made once.
+// again: a hit is charged once, and a refund is made once. go-redis sends a batch with a sequence again.
 func TestALostAnswerWithoutAnInterval(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	proxy := faultproxy.Start(t, server.Addr)
-	s := core.Must(synced.New(redisbackend.New(newClient(t, proxy.Addr)), synced.Config{}))
+	b := redisbackend.New(newClient(t, proxy.Addr))
+	s := core.Must(synced.New(b, synced.Config{}))
 	t.Cleanup(func() { _ = s.Close(context.Background()) })
 	l := core.Must(core.New(core.Config{Name: "l", Store: s, Rules: []core.Rule{{Name: "r", Limits: []core.Limit{{Quota: 100, Window: 24 * time.Hour, Aligned: true}}}}}))
 	k := core.Hit{Rule: "r", Key: "k"}
@@ -175,5 +180,9 @@ func TestALostAnswerWithoutAnInterval(t *testing.T) {
 		if d, err := l.Peek(t.Context(), 0, k); err != nil || d.Remaining != row.left {
 			t.Errorf("%d left, want %d, %v", d.Remaining, row.left, err)
 		}
+	}
+	proxy.Fail(faultproxy.Cut, 1)
+	if got, err := b.PushDiffs(t.Context(), batch(1, 3, time.Now())); err != nil || got[0] != 3 {
+		t.Errorf("a batch with a sequence: %v, %v", got, err)
 	}
 }
