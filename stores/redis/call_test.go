@@ -210,7 +210,7 @@ func TestACommandLastsForAllItsCalls(t *testing.T) {
 	}
 	made := time.Since(begun)
 	latest := all[2].end
-	all[0].end, all[2].end = latest, all[0].end
+	all[1].end, all[2].end = latest, all[1].end
 	s.send(all)
 	if !slices.Equal(ends, []time.Time{latest, latest}) {
 		t.Errorf("the commands end at %v, want at %v", ends, latest)
@@ -225,21 +225,36 @@ func TestACommandLastsForAllItsCalls(t *testing.T) {
 	}
 }
 
-// A server that does not know the script has run nothing: if the script cannot be sent then, it is known
-// that nothing was charged.
-func TestTheScriptThatCannotBeSent(t *testing.T) {
-	var commands []any
-	s := New(answering(t, func(_ context.Context, cmd redis.Cmder) error {
-		commands = append(commands, cmd.Args()[argCommand])
-		if len(commands) == 1 {
+// A reply that proves that a command has not run: if it cannot be sent again then, it is known that
+// nothing was charged. A server that does not know the script gets it. Calls may be sent one by one.
+func TestACommandThatCannotBeSentAgain(t *testing.T) {
+	for reply, want := range map[string][]any{
+		"NOSCRIPT No matching script. Please use EVAL.": {evalsha, eval}, "LOADING Redis is": {evalsha, evalsha},
+		"CROSSSLOT Keys in": {evalsha, evalsha, evalsha}, "NOPERM No permissions": {evalsha, evalsha, evalsha},
+	} {
+		commands := make(chan any, 3)
+		s := New(answering(t, func(_ context.Context, cmd redis.Cmder) error {
+			if commands <- cmd.Args()[argCommand]; len(commands) > 1 {
+				return errBroken
+			}
 			inputOf(t, cmd)
-			return scriptError("NOSCRIPT No matching script. Please use EVAL.")
+			return scriptError(reply)
+		}), Timeout(20*time.Second))
+		var all []*call
+		for range len(want) - 1 {
+			all = append(all, s.newCall(s.begin(t.Context()), verbTake, items(t, s, "k")))
 		}
-		return errBroken
-	}), Timeout(20*time.Second))
-	_, err := s.do(s.begin(t.Context()), verbTake, items(t, s, "k"))
-	if !errors.Is(err, errBroken) || !errors.Is(err, core.ErrNotCharged) || !slices.Equal(commands, []any{evalsha, eval}) {
-		t.Errorf("%v after the commands %v", err, commands)
+		s.send(slices.Clone(all))
+		for _, c := range all {
+			if _, err := c.wait(); !errors.Is(err, errBroken) || !errors.Is(err, core.ErrNotCharged) {
+				t.Errorf("%s: error %v", reply, err)
+			}
+		}
+		for _, command := range want {
+			if got := <-commands; got != command {
+				t.Errorf("%s: the command %v, want %v", reply, got, command)
+			}
+		}
 	}
 }
 

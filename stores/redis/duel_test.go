@@ -131,6 +131,9 @@ func (d *duel) batches(program int, cost int64, chosen func() bool, quotas func(
 		for key := range 2 {
 			if chosen() {
 				items = append(items, core.Item{Rule: rule, Key: fmt.Append(nil, key), Cost: cost, Quotas: quotas(r.Limits)})
+				if d.r.IntN(8) == 0 {
+					items[len(items)-1].Cost = 0
+				}
 			}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"runtime"
 	"strconv"
@@ -333,7 +334,14 @@ func commands(t *testing.T, server *redistest.Server, name string) (n int) {
 func TestScan(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
+	server.MustDo("SET", "x", "of another program")
 	single := redis.NewClient(&redis.Options{Addr: server.Addr})
+	single.AddHook(onCommand(func(ctx context.Context, cmd redis.Cmder, next redis.ProcessHook) error {
+		if args := cmd.Args(); cmd.Name() == "scan" && args[1] == uint64(0) {
+			args[5] = 1 // so that the first answer is mostly empty
+		}
+		return next(ctx, cmd)
+	}))
 	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: redistest.StartCluster(t, 3).Addrs()})
 	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": redistest.Start(t).Addr, "b": redistest.Start(t).Addr}})
 	for name, client := range map[string]redis.UniversalClient{"single": single, "cluster": cluster, "ring": ring} {
@@ -355,31 +363,31 @@ func TestScan(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			want := map[string]int64{}
-			for i := range keys {
-				want[core.StoreRule{Name: "a"}.StoredKey("scanned", []byte(fmt.Sprint(i)+"\x00"))] = int64(1 + i%40)
+			named := func(limiter, rule, key string) string {
+				return core.StoreRule{Name: rule}.StoredKey(limiter, []byte(key+"\x00"))
 			}
-			want[core.StoreRule{Name: "ab"}.StoredKey("scanned", []byte("k\x00"))] = 7
+			want := map[string]map[string]int64{
+				"scanned": {named("scanned", "ab", "k"): 7}, "scanned-2": {named("scanned-2", "a", "k"): 7},
+			}
+			for i := range keys {
+				want["scanned"][named("scanned", "a", fmt.Sprint(i))] = int64(1 + i%40)
+			}
 			stored := []core.StoreRule{{Name: "a", Limits: limits}, {Name: "ab", Limits: limits[:1]}}
 			server.MustDo("config", "resetstat")
-			for range 2 { // the first changes nothing
+			for _, of := range []string{"scanned", "scanned", "scanned-2"} { // the first changes nothing
 				found := map[string]int64{}
-				if err := store.Scan(t.Context(), "scanned", stored, func(s redisstore.Stored) error {
+				if err := store.Scan(t.Context(), of, stored, func(s redisstore.Stored) error {
 					found[s.Name] = 100 - s.Results[0].Remaining
-					if s.Rule == "a" && s.Results[1].Remaining != s.Results[0].Remaining-50 || !strings.HasPrefix(s.Name, "fg1:scanned:"+s.Rule+":") {
+					if s.Rule == "a" && s.Results[1].Remaining != s.Results[0].Remaining-50 ||
+						!strings.HasPrefix(s.Name, "fg1:"+of+":"+s.Rule+":") {
 						t.Errorf("rule %q, %s: %+v", s.Rule, s.Name, s.Results)
 					}
 					return nil
 				}); err != nil {
 					t.Fatal(err)
 				}
-				if len(found) != len(want) {
-					t.Errorf("%d counters were found, want %d", len(found), len(want))
-				}
-				for name, used := range want {
-					if found[name] != used {
-						t.Errorf("%s: %d used, want %d", name, found[name], used)
-					}
+				if !maps.Equal(found, want[of]) {
+					t.Errorf("%s: found %v, want %v", of, found, want[of])
 				}
 			}
 			// A script for many counters holds up the other clients.
