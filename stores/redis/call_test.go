@@ -26,17 +26,14 @@ func TestACallIsWithdrawnFromItsCommand(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: redistest.Start(t).Addr})
 	defer client.Close() //nolint:errcheck // the test is over
 	s := New(client, Timeout(20*time.Second), WithoutDenialCache())
-	rule := &newCounters(s, "l", []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerHour(10)}}}).rules[0]
-	if err := client.ScriptLoad(t.Context(), scriptOf(rule.algorithms).text.(string)).Err(); err != nil {
+	keys := items(t, s, "k0", "k1", "k2", "k3")
+	if err := client.ScriptLoad(t.Context(), scriptOf(keys[0].rule.algorithms).text.(string)).Err(); err != nil {
 		t.Fatal(err)
-	}
-	items := func(i int, cost int64) []item {
-		return []item{itemFor(&core.Item{Cost: cost, Results: make([]core.Result, 1)}, rule, fmt.Sprint("k", i))}
 	}
 	x := &exchange{store: s}
 	all := make([]*call, 4)
 	for i := range all {
-		all[i] = s.newCall(s.begin(t.Context()), verbTake, items(i, 1))
+		all[i] = s.newCall(s.begin(t.Context()), verbTake, keys[i:i+1])
 	}
 	x.calls = append(x.calls, all...)
 	cmd := x.arm(t.Context(), false)
@@ -52,7 +49,8 @@ func TestACallIsWithdrawnFromItsCommand(t *testing.T) {
 		if err := c.err; (err != nil) != (i%2 == 1) || errors.Is(err, context.DeadlineExceeded) != (i%2 == 1) || len(c.done) != 1 {
 			t.Errorf("call %d: error %v", i, err)
 		}
-		look := items(i, 0)
+		look := keys[i : i+1]
+		look[0].cost = 0
 		if _, err := s.ask(s.begin(t.Context()), verbPeek, look); err != nil {
 			t.Fatal(err)
 		}
@@ -70,24 +68,10 @@ func TestACallIsWithdrawnFromItsCommand(t *testing.T) {
 	}
 }
 
-// answers is a hook that answers each command itself.
-type answers func(ctx context.Context, cmd redis.Cmder) error
-
-func (answers) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (answers) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
-}
-
-func (a answers) ProcessHook(redis.ProcessHook) redis.ProcessHook {
-	return redis.ProcessHook(a)
-}
-
 // answering returns a client whose commands are answered by f.
-func answering(t *testing.T, f answers) *redis.Client {
-	c := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
-	t.Cleanup(func() { _ = c.Close() })
-	c.AddHook(f)
+func answering(t *testing.T, f redis.ProcessHook) *redis.Client {
+	c := nowhere(t)
+	c.AddHook(OnCommand(func(ctx context.Context, cmd redis.Cmder, _ redis.ProcessHook) error { return f(ctx, cmd) }))
 	return c
 }
 

@@ -47,18 +47,7 @@ func newClient(t testing.TB, addr string) *redis.Client {
 	return c
 }
 
-// onCommand is a hook of a client: it is called for each command, and sends it with next.
-type onCommand func(ctx context.Context, cmd redis.Cmder, next redis.ProcessHook) error
-
-func (onCommand) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (onCommand) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
-}
-
-func (h onCommand) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error { return h(ctx, cmd, next) }
-}
+type onCommand = redisstore.OnCommand
 
 // before calls f before each call with a verb for one key is sent, and fails it without sending it
 // if f returns an error.
@@ -160,9 +149,7 @@ func TestGuarantees(t *testing.T) {
 		cluster, _ := newCluster(t)
 		storetest.Guarantees(t, core.Guarantees{Ops: core.AllOps, Exact: true, Shared: true, OnFailure: core.FailClosed, KeepsDeadline: true}, func(t testing.TB) storetest.Instances {
 			store := func() core.Store {
-				c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: cluster.Addrs()})
-				t.Cleanup(func() { _ = c.Close() })
-				return redisstore.New(c, redisstore.Timeout(patience), redisstore.AnotherInstance())
+				return redisstore.New(newClusterClient(t, cluster), redisstore.Timeout(patience), redisstore.AnotherInstance())
 			}
 			return storetest.Instances{Stores: []core.Store{store(), store()}}
 		})

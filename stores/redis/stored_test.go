@@ -84,7 +84,7 @@ func TestAClockThatIsBehind(t *testing.T) {
 
 // A refund after a wait takes no strike back: the next wait is twice as long.
 func TestARefundAfterAWait(t *testing.T) {
-	lockout := core.Lockout{First: time.Minute, Factor: 2, Max: 121 * time.Second, Decay: time.Hour}
+	lockout := core.Lockout{First: time.Minute, Factor: 2, Max: 2*time.Minute + time.Microsecond, Decay: time.Hour}
 	f := newFormatted(t, redistest.Start(t), core.Limit{Quota: 2, Window: time.Hour, Algorithm: core.FixedWindow, Lockout: lockout})
 	for range 2 {
 		f.take()
