@@ -347,7 +347,7 @@ func TestAnUnreadableValueDeniesItsCallerOnly(t *testing.T) {
 	c := newCompany(t, patience)
 	rules := slices.Clone(hourly)
 	rules[0].DenyUnreadable = true
-	c.bound = core.Must(c.store.Open(bindName(t), rules))
+	c.bound = core.Must(c.bound.Reopen(rules))
 	c.travel(func() {
 		c.server.MustDo("SET", stored(t, "own2"), "nonsense")
 		c.server.MustDo("RPUSH", stored(t, "own4"), "a list")
