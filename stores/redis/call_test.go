@@ -10,12 +10,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/auth"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/inflight"
 	"github.com/floodgate-go/floodgate/internal/redistest"
 )
 
@@ -207,6 +209,24 @@ func TestACommandLastsForAllItsCalls(t *testing.T) {
 			t.Errorf("Timeout(%v): a call waits for %v, want %v", timeout, got, want)
 		}
 	}
+}
+
+// A slot is not waited for longer than the Timeout, also if the client ignores its context.
+func TestAClientThatIgnoresDeadlines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(answering(t, func(context.Context, redis.Cmder) error {
+			time.Sleep(time.Hour)
+			return errBroken
+		}))
+		begun := time.Now()
+		if _, _, err := s.AcquireSlot(t.Context(), "l", inflight.Slot{Key: "k"}, 1, time.Minute); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		if took := time.Since(begun); took != DefaultTimeout {
+			t.Errorf("it took %v", took)
+		}
+		time.Sleep(time.Hour)
+	})
 }
 
 // A reply that proves that a command has not run: if it cannot be sent again then, it is known that
