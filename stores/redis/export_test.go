@@ -26,15 +26,12 @@ func OpenAhead(s *Store, rules []core.StoreRule, ahead time.Duration) core.Count
 // OnCommand is a hook of a client: it is called for each command, and sends it with next.
 type OnCommand func(ctx context.Context, cmd redis.Cmder, next redis.ProcessHook) error
 
-// DialHook implements redis.Hook.
 func (OnCommand) DialHook(next redis.DialHook) redis.DialHook { return next }
 
-// ProcessPipelineHook implements redis.Hook.
 func (OnCommand) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return next
 }
 
-// ProcessHook implements redis.Hook.
 func (h OnCommand) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error { return h(ctx, cmd, next) }
 }

@@ -390,7 +390,16 @@ func TestScan(t *testing.T) {
 }
 
 func TestAServerThatIsNotThere(t *testing.T) {
-	for _, client := range []redis.UniversalClient{redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", DialerRetries: 1, PoolSize: 99}), redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}, DialerRetries: 1, PoolSize: 99})} {
+	const nobody = "127.0.0.1:1"
+	slots := func(context.Context) ([]redis.ClusterSlot, error) {
+		return []redis.ClusterSlot{{Start: 0, End: redistest.Slots - 1, Nodes: []redis.ClusterNode{{Addr: nobody}}}}, nil
+	}
+	for _, client := range []redis.UniversalClient{
+		redis.NewClient(&redis.Options{Addr: nobody, DialerRetries: 1, PoolSize: 99}),
+		redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{nobody}, DialerRetries: 1, PoolSize: 99}),
+		redis.NewClusterClient(&redis.ClusterOptions{ClusterSlots: slots, DialerRetries: 1, PoolSize: 99}),
+		redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": nobody}, DialerRetries: 1, PoolSize: 99, HeartbeatFrequency: time.Hour}),
+	} {
 		store := redisstore.New(client, redisstore.Timeout(200*time.Millisecond))
 		var scanned, acquired *redisstore.Error
 		err := store.Scan(t.Context(), "a", hourly, func(redisstore.Stored) error { return nil })

@@ -53,15 +53,14 @@ func TestStoredNames(t *testing.T) {
 // A refund of nothing stores nothing. So a block that a clock does not believe, because it was set back,
 // is there when the clock is right again.
 func TestARefundOfNothingStoresNothing(t *testing.T) {
-	clock := storetest.NewClock(time.UnixMicro(1_764_000_123_456_789))
-	b := bind(t, newClient(t, redistest.Start(t).Addr), hourly, redisstore.Timeout(patience), redisstore.Clock(clock.Now))
-	batch := take(t, b, "k")
+	f := newFormatted(t, redistest.Start(t), core.PerHour(10))
+	batch := f.take()
 	batch.For = time.Second
-	blocked := storetest.Do(t.Context(), b, core.OpBlock, batch)
-	clock.Advance(-time.Minute)
-	refunded := storetest.Do(t.Context(), b, core.OpRefund, one("k", 0, 1))
-	clock.Advance(time.Minute)
-	if blocked != nil || refunded != nil || take(t, b, "k").Allowed {
+	blocked := storetest.Do(t.Context(), f.bound, core.OpBlock, batch)
+	f.clock.Advance(-time.Minute)
+	refunded := storetest.Do(t.Context(), f.bound, core.OpRefund, one("k", 0, 1))
+	f.clock.Advance(time.Minute)
+	if blocked != nil || refunded != nil || f.take().Allowed {
 		t.Errorf("%v, %v, or the block has ended", blocked, refunded)
 	}
 }
