@@ -221,11 +221,7 @@ func TestReportsOfAMinuteAreOneLine(t *testing.T) {
 				!strings.Contains(got, "read\" names=[k] action=replace "+want) {
 				t.Errorf("logged %q, want %s", got, want)
 			}
-			left := 0
-			if want == "more=0" {
-				left = 3
-			}
-			for range left {
+			for range map[string]int{"more=0": 3}[want] { // left out
 				out.Reset()
 				if report(); out.Len() > 0 {
 					t.Errorf("logged again: %s", &out)
