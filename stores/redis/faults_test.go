@@ -303,8 +303,8 @@ func TestTheServersTimeDecidesTheWindow(t *testing.T) {
 		limits  int
 		decides bool
 	}{
+		{middle(-1), 1, true}, {middle(1), 1, true}, {middle(2), 1, false}, {middle(-2), 1, false}, // the first begins the month
 		{0, 3, true}, {24 * time.Hour, 3, true}, {-24 * time.Hour, 3, true}, {49 * time.Hour, 3, false}, {-49 * time.Hour, 3, false}, {0, 3, true},
-		{middle(1), 1, true}, {middle(-1), 1, true}, {middle(2), 1, false}, {middle(-2), 1, false},
 	} {
 		bound := redisstore.OpenAhead(store, []core.StoreRule{{Name: "r", Limits: limits[:c.limits]}}, c.ahead)
 		before := time.Now().UTC()
