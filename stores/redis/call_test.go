@@ -10,12 +10,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/auth"
 
 	"github.com/floodgate-go/floodgate/core"
+	"github.com/floodgate-go/floodgate/inflight"
 	"github.com/floodgate-go/floodgate/internal/redistest"
 )
 
@@ -26,17 +28,14 @@ func TestACallIsWithdrawnFromItsCommand(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: redistest.Start(t).Addr})
 	defer client.Close() //nolint:errcheck // the test is over
 	s := New(client, Timeout(20*time.Second), WithoutDenialCache())
-	rule := &newCounters(s, "l", []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerHour(10)}}}).rules[0]
-	if err := client.ScriptLoad(t.Context(), scriptOf(rule.algorithms).text.(string)).Err(); err != nil {
+	keys := items(t, s, "k0", "k1", "k2", "k3")
+	if err := client.ScriptLoad(t.Context(), scriptOf(keys[0].rule.algorithms).text.(string)).Err(); err != nil {
 		t.Fatal(err)
-	}
-	items := func(i int, cost int64) []item {
-		return []item{itemFor(&core.Item{Cost: cost, Results: make([]core.Result, 1)}, rule, fmt.Sprint("k", i))}
 	}
 	x := &exchange{store: s}
 	all := make([]*call, 4)
 	for i := range all {
-		all[i] = s.newCall(s.begin(t.Context()), verbTake, items(i, 1))
+		all[i] = s.newCall(s.begin(t.Context()), verbTake, keys[i:i+1])
 	}
 	x.calls = append(x.calls, all...)
 	cmd := x.arm(t.Context(), false)
@@ -52,7 +51,8 @@ func TestACallIsWithdrawnFromItsCommand(t *testing.T) {
 		if err := c.err; (err != nil) != (i%2 == 1) || errors.Is(err, context.DeadlineExceeded) != (i%2 == 1) || len(c.done) != 1 {
 			t.Errorf("call %d: error %v", i, err)
 		}
-		look := items(i, 0)
+		look := keys[i : i+1]
+		look[0].cost = 0
 		if _, err := s.ask(s.begin(t.Context()), verbPeek, look); err != nil {
 			t.Fatal(err)
 		}
@@ -70,24 +70,10 @@ func TestACallIsWithdrawnFromItsCommand(t *testing.T) {
 	}
 }
 
-// answers is a hook that answers each command itself.
-type answers func(ctx context.Context, cmd redis.Cmder) error
-
-func (answers) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (answers) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
-}
-
-func (a answers) ProcessHook(redis.ProcessHook) redis.ProcessHook {
-	return redis.ProcessHook(a)
-}
-
 // answering returns a client whose commands are answered by f.
-func answering(t *testing.T, f answers) *redis.Client {
-	c := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
-	t.Cleanup(func() { _ = c.Close() })
-	c.AddHook(f)
+func answering(t *testing.T, f redis.ProcessHook) *redis.Client {
+	c := nowhere(t)
+	c.AddHook(OnCommand(func(ctx context.Context, cmd redis.Cmder, _ redis.ProcessHook) error { return f(ctx, cmd) }))
 	return c
 }
 
@@ -210,7 +196,7 @@ func TestACommandLastsForAllItsCalls(t *testing.T) {
 	}
 	made := time.Since(begun)
 	latest := all[2].end
-	all[0].end, all[2].end = latest, all[0].end
+	all[1].end, all[2].end = latest, all[1].end
 	s.send(all)
 	if !slices.Equal(ends, []time.Time{latest, latest}) {
 		t.Errorf("the commands end at %v, want at %v", ends, latest)
@@ -225,21 +211,54 @@ func TestACommandLastsForAllItsCalls(t *testing.T) {
 	}
 }
 
-// A server that does not know the script has run nothing: if the script cannot be sent then, it is known
-// that nothing was charged.
-func TestTheScriptThatCannotBeSent(t *testing.T) {
-	var commands []any
-	s := New(answering(t, func(_ context.Context, cmd redis.Cmder) error {
-		commands = append(commands, cmd.Args()[argCommand])
-		if len(commands) == 1 {
-			inputOf(t, cmd)
-			return scriptError("NOSCRIPT No matching script. Please use EVAL.")
+// A slot is not waited for longer than the Timeout, also if the client ignores its context.
+func TestAClientThatIgnoresDeadlines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(answering(t, func(context.Context, redis.Cmder) error {
+			time.Sleep(time.Hour)
+			return errBroken
+		}))
+		begun := time.Now()
+		if _, _, err := s.AcquireSlot(t.Context(), "l", inflight.Slot{Key: "k"}, 1, time.Minute); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
 		}
-		return errBroken
-	}), Timeout(20*time.Second))
-	_, err := s.do(s.begin(t.Context()), verbTake, items(t, s, "k"))
-	if !errors.Is(err, errBroken) || !errors.Is(err, core.ErrNotCharged) || !slices.Equal(commands, []any{evalsha, eval}) {
-		t.Errorf("%v after the commands %v", err, commands)
+		if took := time.Since(begun); took != DefaultTimeout {
+			t.Errorf("it took %v", took)
+		}
+		time.Sleep(time.Hour)
+	})
+}
+
+// A reply that proves that a command has not run: if it cannot be sent again then, it is known that
+// nothing was charged. A server that does not know the script gets it. Calls may be sent one by one.
+func TestACommandThatCannotBeSentAgain(t *testing.T) {
+	for reply, want := range map[string][]any{
+		"NOSCRIPT No matching script. Please use EVAL.": {evalsha, eval}, "LOADING Redis is": {evalsha, evalsha},
+		"CROSSSLOT Keys in": {evalsha, evalsha, evalsha}, "NOPERM No permissions": {evalsha, evalsha, evalsha},
+	} {
+		commands := make(chan any, 3)
+		s := New(answering(t, func(_ context.Context, cmd redis.Cmder) error {
+			if commands <- cmd.Args()[argCommand]; len(commands) > 1 {
+				return errBroken
+			}
+			inputOf(t, cmd)
+			return scriptError(reply)
+		}), Timeout(20*time.Second))
+		var all []*call
+		for range len(want) - 1 {
+			all = append(all, s.newCall(s.begin(t.Context()), verbTake, items(t, s, "k")))
+		}
+		s.send(slices.Clone(all))
+		for _, c := range all {
+			if _, err := c.wait(); !errors.Is(err, errBroken) || !errors.Is(err, core.ErrNotCharged) {
+				t.Errorf("%s: error %v", reply, err)
+			}
+		}
+		for _, command := range want {
+			if got := <-commands; got != command {
+				t.Errorf("%s: the command %v, want %v", reply, got, command)
+			}
+		}
 	}
 }
 

@@ -238,11 +238,10 @@ func TestAResetOfSeveralKeysIsDoneForTheOthers(t *testing.T) {
 			return errRefused
 		}))
 	}
-	batch := &core.Batch{}
 	for _, k := range keys {
 		take(t, b, k)
-		batch.Items = append(batch.Items, one(k, 1, 1).Items...)
 	}
+	batch := several(keys)
 	if err := storetest.Do(t.Context(), b, core.OpTake, batch); err != nil || !batch.Allowed {
 		t.Fatalf("allowed %v, error %v", batch.Allowed, err)
 	}
@@ -300,11 +299,10 @@ func change(t *testing.T, cluster *redistest.Cluster, client redis.UniversalClie
 	for op, after := range map[core.Op]int64{core.OpTake: 50, core.OpCharge: 50, core.OpGrant: 30} {
 		t.Run(op.String(), func(t *testing.T) {
 			b := bind(t, client, daily, redisstore.Timeout(patience))
-			batch := &core.Batch{}
-			for _, k := range keysOn(cluster, bindName(t)) {
-				batch.Items = append(batch.Items, one(k, 40, 1).Items...)
+			batch := several(keysOn(cluster, bindName(t)))
+			for range 40 {
+				do(t, b, core.OpCharge, batch)
 			}
-			do(t, b, core.OpCharge, batch)
 			for i := range batch.Items {
 				batch.Items[i].Cost = 10
 			}

@@ -125,12 +125,14 @@ func (d *duel) fatal(program int, op core.Op, text string) {
 }
 
 // batches returns the same batch for each store, with those of the four keys that are chosen.
-func (d *duel) batches(program int, cost int64, chosen func() bool, quotas func(limits []core.Limit) []int64) (pair [2]*core.Batch) {
+func (d *duel) batches(
+	program int, cost func() int64, chosen func() bool, quotas func(limits []core.Limit) []int64,
+) (pair [2]*core.Batch) {
 	var items []core.Item
 	for rule, r := range d.rules[program] {
 		for key := range 2 {
 			if chosen() {
-				items = append(items, core.Item{Rule: rule, Key: fmt.Append(nil, key), Cost: cost, Quotas: quotas(r.Limits)})
+				items = append(items, core.Item{Rule: rule, Key: fmt.Append(nil, key), Cost: cost(), Quotas: quotas(r.Limits)})
 			}
 		}
 	}
@@ -146,8 +148,8 @@ func (d *duel) batches(program int, cost int64, chosen func() bool, quotas func(
 
 // all returns the same batch of all keys for each store, with a cost that may be too high.
 func (d *duel) all(program int) [2]*core.Batch {
-	cost := 1 + d.r.Int64N(d.rules[program][0].Limits[0].Quota+1)
-	return d.batches(program, min(cost, core.MaxQuota), func() bool { return true }, func([]core.Limit) []int64 { return nil })
+	cost := min(core.MaxQuota, 1+d.r.Int64N(d.rules[program][0].Limits[0].Quota+1))
+	return d.batches(program, func() int64 { return cost }, func() bool { return true }, func([]core.Limit) []int64 { return nil })
 }
 
 // look compares all states of both programs.
@@ -176,7 +178,8 @@ func (d *duel) operate() {
 	if d.r.IntN(4) == 0 {
 		cost = d.r.Int64N(d.rules[program][0].Limits[0].Quota + 2)
 	}
-	pair := d.batches(program, cost, func() bool { return d.r.IntN(4) == 0 }, func(l []core.Limit) []int64 { return anyQuotas(d.r, l) })
+	someFree := func() int64 { return cost * min(1, d.r.Int64N(8)) }
+	pair := d.batches(program, someFree, func() bool { return d.r.IntN(4) == 0 }, func(l []core.Limit) []int64 { return anyQuotas(d.r, l) })
 	d.lookAt(program, pair)
 	switch n := d.r.IntN(20); {
 	case n < 4:

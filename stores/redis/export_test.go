@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"context"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -20,6 +21,19 @@ func OpenAhead(s *Store, rules []core.StoreRule, ahead time.Duration) core.Count
 		r.dated.Store(&dated)
 	}
 	return b
+}
+
+// OnCommand is a hook of a client: it is called for each command, and sends it with next.
+type OnCommand func(ctx context.Context, cmd redis.Cmder, next redis.ProcessHook) error
+
+func (OnCommand) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (OnCommand) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (h OnCommand) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error { return h(ctx, cmd, next) }
 }
 
 // Verbs returns the verbs of the calls in a command, such as "take" or "take take".

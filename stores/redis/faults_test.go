@@ -288,27 +288,27 @@ func TestClocksThatDifferByAWindowAreLoggedOnce(t *testing.T) {
 	}
 }
 
-func calendarBatch(rules []core.StoreRule, keys ...string) *core.Batch {
-	b := new(core.Batch)
-	for _, key := range keys {
-		b.Items = append(b.Items, core.Item{Key: []byte(key), Cost: 2, Results: make([]core.Result, len(rules[0].Limits))})
-	}
-	return b
-}
-
 // A process whose clock is behind or ahead decides by the server's time. If no window is that near, the
 // decision fails and charges nothing.
 func TestTheServersTimeDecidesTheWindow(t *testing.T) {
 	store := redisstore.New(newClient(t, redistest.Start(t).Addr), redisstore.Timeout(patience))
-	rules := []core.StoreRule{{Name: "r", Limits: []core.Limit{core.PerMonth(10), core.PerHour(100), core.PerDay(10).In(time.UTC)}}}
-	left := int64(10)
+	limits := []core.Limit{core.PerMonth(100), core.PerHour(100), core.PerDay(10).In(time.UTC)}
+	now := time.Now().UTC()
+	middle := func(months int) time.Duration {
+		return time.Date(now.Year(), now.Month()+time.Month(months), 15, 0, 0, 0, 0, time.UTC).Sub(now)
+	}
+	left := int64(100)
 	for _, c := range []struct {
 		ahead   time.Duration
+		limits  int
 		decides bool
-	}{{0, true}, {24 * time.Hour, true}, {-24 * time.Hour, true}, {49 * time.Hour, false}, {-49 * time.Hour, false}, {0, true}} {
-		bound := redisstore.OpenAhead(store, rules, c.ahead)
+	}{
+		{middle(-1), 1, true}, {middle(1), 1, true}, {middle(2), 1, false}, {middle(-2), 1, false}, // the first begins the month
+		{0, 3, true}, {24 * time.Hour, 3, true}, {-24 * time.Hour, 3, true}, {49 * time.Hour, 3, false}, {-49 * time.Hour, 3, false}, {0, 3, true},
+	} {
+		bound := redisstore.OpenAhead(store, []core.StoreRule{{Name: "r", Limits: limits[:c.limits]}}, c.ahead)
 		before := time.Now().UTC()
-		b := calendarBatch(rules, "k")
+		b := one("k", 2, c.limits)
 		err := storetest.Do(t.Context(), bound, core.OpTake, b)
 		if !c.decides {
 			if !errors.Is(err, core.ErrNotCharged) || !strings.Contains(err.Error(), "the clocks of the caller and the server differ") {

@@ -345,10 +345,9 @@ func TestAForbiddenKeyFailsItsCallerOnly(t *testing.T) {
 // A value that cannot be read, or is of another type, concerns its caller only.
 func TestAnUnreadableValueDeniesItsCallerOnly(t *testing.T) {
 	c := newCompany(t, patience)
-	c.store = redisstore.OneAtATime(redisstore.New(c.client, redisstore.Timeout(patience), redisstore.WithoutDenialCache(), redisstore.AnotherInstance()))
 	rules := slices.Clone(hourly)
 	rules[0].DenyUnreadable = true
-	c.bound = core.Must(c.store.Open(bindName(t), rules))
+	c.bound = core.Must(c.bound.Reopen(rules))
 	c.travel(func() {
 		c.server.MustDo("SET", stored(t, "own2"), "nonsense")
 		c.server.MustDo("RPUSH", stored(t, "own4"), "a list")

@@ -209,19 +209,21 @@ func TestReportsOfAMinuteAreOneLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		s := New(nowhere(t), Log(slog.New(slog.NewTextHandler(&out, nil))))
+		report := func() {
+			s.report(reply{unreadable: true, ahead: true}, items(t, s, "k"))
+			defer s.recovered(new(error))
+			panic("of a hook")
+		}
 		for _, want := range []string{"more=0", "more=3", "more=0"} {
 			out.Reset()
-			s.report(reply{unreadable: true, ahead: true}, items(t, s, "k"))
-			if got := out.String(); strings.Count(got, "\n") != 2 || strings.Count(got, want) != 2 || !strings.Contains(got, "read\" names=[k] action=replace "+want) {
+			report()
+			if got := out.String(); strings.Count(got, "\n") != 3 || strings.Count(got, want) != 3 ||
+				!strings.Contains(got, "read\" names=[k] action=replace "+want) {
 				t.Errorf("logged %q, want %s", got, want)
 			}
-			left := 0
-			if want == "more=0" {
-				left = 3
-			}
-			for range left {
+			for range map[string]int{"more=0": 3}[want] { // left out
 				out.Reset()
-				if s.report(reply{unreadable: true, ahead: true}, items(t, s, "k")); out.Len() > 0 {
+				if report(); out.Len() > 0 {
 					t.Errorf("logged again: %s", &out)
 				}
 			}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"runtime"
 	"strconv"
@@ -46,18 +47,7 @@ func newClient(t testing.TB, addr string) *redis.Client {
 	return c
 }
 
-// onCommand is a hook of a client: it is called for each command, and sends it with next.
-type onCommand func(ctx context.Context, cmd redis.Cmder, next redis.ProcessHook) error
-
-func (onCommand) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (onCommand) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
-}
-
-func (h onCommand) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error { return h(ctx, cmd, next) }
-}
+type onCommand = redisstore.OnCommand
 
 // before calls f before each call with a verb for one key is sent, and fails it without sending it
 // if f returns an error.
@@ -159,9 +149,7 @@ func TestGuarantees(t *testing.T) {
 		cluster, _ := newCluster(t)
 		storetest.Guarantees(t, core.Guarantees{Ops: core.AllOps, Exact: true, Shared: true, OnFailure: core.FailClosed, KeepsDeadline: true}, func(t testing.TB) storetest.Instances {
 			store := func() core.Store {
-				c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: cluster.Addrs()})
-				t.Cleanup(func() { _ = c.Close() })
-				return redisstore.New(c, redisstore.Timeout(patience), redisstore.AnotherInstance())
+				return redisstore.New(newClusterClient(t, cluster), redisstore.Timeout(patience), redisstore.AnotherInstance())
 			}
 			return storetest.Instances{Stores: []core.Store{store(), store()}}
 		})
@@ -333,7 +321,14 @@ func commands(t *testing.T, server *redistest.Server, name string) (n int) {
 func TestScan(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
+	server.MustDo("SET", "x", "of another program")
 	single := redis.NewClient(&redis.Options{Addr: server.Addr})
+	single.AddHook(onCommand(func(ctx context.Context, cmd redis.Cmder, next redis.ProcessHook) error {
+		if args := cmd.Args(); cmd.Name() == "scan" && args[1] == uint64(0) {
+			args[5] = 1 // so that the first answer is mostly empty
+		}
+		return next(ctx, cmd)
+	}))
 	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: redistest.StartCluster(t, 3).Addrs()})
 	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": redistest.Start(t).Addr, "b": redistest.Start(t).Addr}})
 	for name, client := range map[string]redis.UniversalClient{"single": single, "cluster": cluster, "ring": ring} {
@@ -355,31 +350,31 @@ func TestScan(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			want := map[string]int64{}
-			for i := range keys {
-				want[core.StoreRule{Name: "a"}.StoredKey("scanned", []byte(fmt.Sprint(i)+"\x00"))] = int64(1 + i%40)
+			named := func(limiter, rule, key string) string {
+				return core.StoreRule{Name: rule}.StoredKey(limiter, []byte(key+"\x00"))
 			}
-			want[core.StoreRule{Name: "ab"}.StoredKey("scanned", []byte("k\x00"))] = 7
+			want := map[string]map[string]int64{
+				"scanned": {named("scanned", "ab", "k"): 7}, "scanned-2": {named("scanned-2", "a", "k"): 7},
+			}
+			for i := range keys {
+				want["scanned"][named("scanned", "a", fmt.Sprint(i))] = int64(1 + i%40)
+			}
 			stored := []core.StoreRule{{Name: "a", Limits: limits}, {Name: "ab", Limits: limits[:1]}}
 			server.MustDo("config", "resetstat")
-			for range 2 { // the first changes nothing
+			for _, of := range []string{"scanned", "scanned", "scanned-2"} { // the first changes nothing
 				found := map[string]int64{}
-				if err := store.Scan(t.Context(), "scanned", stored, func(s redisstore.Stored) error {
+				if err := store.Scan(t.Context(), of, stored, func(s redisstore.Stored) error {
 					found[s.Name] = 100 - s.Results[0].Remaining
-					if s.Rule == "a" && s.Results[1].Remaining != s.Results[0].Remaining-50 || !strings.HasPrefix(s.Name, "fg1:scanned:"+s.Rule+":") {
+					if s.Rule == "a" && s.Results[1].Remaining != s.Results[0].Remaining-50 ||
+						!strings.HasPrefix(s.Name, "fg1:"+of+":"+s.Rule+":") {
 						t.Errorf("rule %q, %s: %+v", s.Rule, s.Name, s.Results)
 					}
 					return nil
 				}); err != nil {
 					t.Fatal(err)
 				}
-				if len(found) != len(want) {
-					t.Errorf("%d counters were found, want %d", len(found), len(want))
-				}
-				for name, used := range want {
-					if found[name] != used {
-						t.Errorf("%s: %d used, want %d", name, found[name], used)
-					}
+				if !maps.Equal(found, want[of]) {
+					t.Errorf("%s: found %v, want %v", of, found, want[of])
 				}
 			}
 			// A script for many counters holds up the other clients.
@@ -395,7 +390,16 @@ func TestScan(t *testing.T) {
 }
 
 func TestAServerThatIsNotThere(t *testing.T) {
-	for _, client := range []redis.UniversalClient{redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", DialerRetries: 1, PoolSize: 99}), redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}, DialerRetries: 1, PoolSize: 99})} {
+	const nobody = "127.0.0.1:1"
+	slots := func(context.Context) ([]redis.ClusterSlot, error) {
+		return []redis.ClusterSlot{{Start: 0, End: redistest.Slots - 1, Nodes: []redis.ClusterNode{{Addr: nobody}}}}, nil
+	}
+	for _, client := range []redis.UniversalClient{
+		redis.NewClient(&redis.Options{Addr: nobody, DialerRetries: 1, PoolSize: 99}),
+		redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{nobody}, DialerRetries: 1, PoolSize: 99}),
+		redis.NewClusterClient(&redis.ClusterOptions{ClusterSlots: slots, DialerRetries: 1, PoolSize: 99}),
+		redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": nobody}, DialerRetries: 1, PoolSize: 99, HeartbeatFrequency: time.Hour}),
+	} {
 		store := redisstore.New(client, redisstore.Timeout(200*time.Millisecond))
 		var scanned, acquired *redisstore.Error
 		err := store.Scan(t.Context(), "a", hourly, func(redisstore.Stored) error { return nil })

@@ -53,15 +53,14 @@ func TestStoredNames(t *testing.T) {
 // A refund of nothing stores nothing. So a block that a clock does not believe, because it was set back,
 // is there when the clock is right again.
 func TestARefundOfNothingStoresNothing(t *testing.T) {
-	clock := storetest.NewClock(time.UnixMicro(1_764_000_123_456_789))
-	b := bind(t, newClient(t, redistest.Start(t).Addr), hourly, redisstore.Timeout(patience), redisstore.Clock(clock.Now))
-	batch := take(t, b, "k")
+	f := newFormatted(t, redistest.Start(t), core.PerHour(10))
+	batch := f.take()
 	batch.For = time.Second
-	blocked := storetest.Do(t.Context(), b, core.OpBlock, batch)
-	clock.Advance(-time.Minute)
-	refunded := storetest.Do(t.Context(), b, core.OpRefund, one("k", 0, 1))
-	clock.Advance(time.Minute)
-	if blocked != nil || refunded != nil || take(t, b, "k").Allowed {
+	blocked := storetest.Do(t.Context(), f.bound, core.OpBlock, batch)
+	f.clock.Advance(-time.Minute)
+	refunded := storetest.Do(t.Context(), f.bound, core.OpRefund, one("k", 0, 1))
+	f.clock.Advance(time.Minute)
+	if blocked != nil || refunded != nil || f.take().Allowed {
 		t.Errorf("%v, %v, or the block has ended", blocked, refunded)
 	}
 }
@@ -84,7 +83,7 @@ func TestAClockThatIsBehind(t *testing.T) {
 
 // A refund after a wait takes no strike back: the next wait is twice as long.
 func TestARefundAfterAWait(t *testing.T) {
-	lockout := core.Lockout{First: time.Minute, Factor: 2, Max: time.Hour, Decay: time.Hour}
+	lockout := core.Lockout{First: time.Minute, Factor: 2, Max: 2*time.Minute + time.Microsecond, Decay: time.Hour}
 	f := newFormatted(t, redistest.Start(t), core.Limit{Quota: 2, Window: time.Hour, Algorithm: core.FixedWindow, Lockout: lockout})
 	for range 2 {
 		f.take()
@@ -174,7 +173,7 @@ func (f *formatted) set(value []byte) { f.server.MustDo("SET", stored(f.t, "k"),
 // demands it, it denies its key for the shortest window, and the key begins anew then.
 func TestForeignValues(t *testing.T) {
 	server := redistest.Start(t)
-	limits := append(all(3), core.Limit{Quota: 3, Window: 24 * time.Hour})
+	limits := append([]core.Limit{{Quota: 3, Window: 24 * time.Hour}}, all(3)...) // the shortest window is not the first
 	f := newFormatted(t, server, limits...)
 	replaces := bind(t, newClient(t, server.Addr), []core.StoreRule{{Name: "r", Limits: limits}}, redisstore.Timeout(patience), redisstore.Clock(f.clock.Now))
 	f.take()

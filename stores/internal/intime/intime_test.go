@@ -39,43 +39,30 @@ func TestAnAnswerInTime(t *testing.T) {
 	}
 }
 
-// Who waits is let go in time, and what comes later changes nothing of theirs.
+// Who waits is let go in time, or when its context ends, and what comes later changes nothing of theirs.
 func TestNoAnswerInTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b, late := batch(), make(chan struct{})
-		ended := false
-		start := time.Now()
-		err := New(100*time.Millisecond).Do(t.Context(), doing(func(own *core.Batch) error {
-			<-late
-			own.Allowed, own.Items[0].Results[0].Remaining, ended = true, 9, true
-			return nil
-		}), b)
-		if !errors.Is(err, ErrTimeout) || time.Since(start) != 100*time.Millisecond {
-			t.Errorf("%v after %v", err, time.Since(start))
-		}
-		close(late)
-		synctest.Wait()
-		if !ended || b.Allowed || b.Items[0].Results[0].Remaining != 0 {
-			t.Errorf("ended %v, %+v", ended, b)
-		}
-	})
-}
-
-func TestACallerThatHasGone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancelCause(t.Context())
-		gone, late := errors.New("gone"), make(chan struct{})
-		cancel(gone)
-		err := New(time.Hour).Do(ctx, doing(func(*core.Batch) error {
-			<-late
-			return nil
-		}), batch())
-		if !errors.Is(err, gone) {
-			t.Error(err)
-		}
-		close(late)
-		synctest.Wait()
-	})
+	gone := errors.New("gone")
+	for want, stays := range map[error]time.Duration{ErrTimeout: time.Hour, gone: 50 * time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			defer time.AfterFunc(stays, func() { cancel(gone) }).Stop()
+			b, late, ended := batch(), make(chan struct{}), false
+			start := time.Now()
+			err := New(100*time.Millisecond).Do(ctx, doing(func(own *core.Batch) error {
+				<-late
+				own.Allowed, own.Items[0].Results[0].Remaining, ended = true, 9, true
+				return nil
+			}), b)
+			if took := time.Since(start); !errors.Is(err, want) || took != min(stays, 100*time.Millisecond) {
+				t.Errorf("%v after %v", err, took)
+			}
+			close(late)
+			synctest.Wait()
+			if !ended || b.Allowed || b.Items[0].Results[0].Remaining != 0 {
+				t.Errorf("ended %v, %+v", ended, b)
+			}
+		})
+	}
 }
 
 func TestAPanicIsAnError(t *testing.T) {

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // one. Nobody waits longer than for an exchange to end.
 func TestWhoComesMeanwhileGoesWithTheNextExchange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &server{long: exchangeTime}
+		s := &server{long: exchangeTime, weight: map[int]int{5: 97}} // with 2 to 4, the largest weight
 		l := s.line(nil)
 		for i := range 6 {
 			l.Go(i)
