@@ -238,11 +238,10 @@ func (r *reader) headerLines(v value) ([]core.Header, bool) {
 	for _, p := range pairs {
 		if err := expression.HeaderName(p.name); err != nil {
 			r.bad(value{p.key, p.value.path}, fmt.Sprintf("%q: %v", words.Shorten(p.name), err), "")
-			ok = false
 			continue
 		}
-		text, fine := r.headerValue(p.value, "a header's value")
-		lines, ok = append(lines, core.Header{Name: p.name, Value: text}), ok && fine
+		text, _ := r.headerValue(p.value, "a header's value")
+		lines = append(lines, core.Header{Name: p.name, Value: text})
 	}
 	return lines, ok
 }
