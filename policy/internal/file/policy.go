@@ -170,11 +170,8 @@ func (r *reader) cost(v value) (*expression.Expression, bool) {
 		return r.expression("a whole number of hits, or an expression that is one", expression.Number)(v)
 	}
 	n, ok := whole[int64](r, 0, core.MaxQuota)(v)
-	if !ok {
-		return nil, false
-	}
 	constant, _ := expression.Compile(fmt.Sprint(n), r.spec.Sources, expression.Number)
-	return constant, true
+	return constant, ok
 }
 
 func (r *reader) match(v value) (m Match, ok bool) {
