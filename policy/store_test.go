@@ -74,6 +74,9 @@ func TestPoliciesInRedis(t *testing.T) {
 	wrong := instance(t, "store: {redis: {address: \""+redis.Addr+"\", user: limits, password: wrong, timeout: 2s}, on-failure: fail-closed}"+sharedAndLocal)
 	wrong.expect(503, "GET", "/shared")
 	wrong.expect(200, "GET", "/local")
+	if p := wrong.set.Policies(); !p[0].Shared || p[1].Shared {
+		t.Errorf("shared: %t and %t, want true and false", p[0].Shared, p[1].Shared)
+	}
 }
 
 func TestPoliciesInARedisCluster(t *testing.T) {

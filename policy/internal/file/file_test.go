@@ -67,7 +67,7 @@ func TestFilesWithoutAMistake(t *testing.T) {
 		"{store: {redis: {address: 'a:1'}}, policies: [{name: a, limits: 1/month UTC}]}",
 		"policies: [{name: a, headers: draft-10, limits: 1/s}, {name: b, headers: draft-10, limits: 1/s}, {name: c, headers: x-seconds, limits: 1/s}]",
 		"policies: [{name: a, headers: draft-10, dry-run: true, limits: 1/s}, {name: b, headers: draft-07, limits: 1/s}]",
-		"%YAML 1.2\n---\npolicies: [{name: a, key: path, limits: 9/month, quotas: {ann: 20/month}}]",
+		"%YAML 1.2\n---\npolicies: [{name: a, key: path, limits: 9/month, quotas: {ann: 20000/month}}]",
 		"policies: [{name: a, key: path, limits: 9/s sliding_log, quotas: {ann: 10000/s}}]",
 		"policies: [{name: a, tiers: {default: 1/s, x: 1/s}}, {name: a-x, tiers: {default: 1/s}}]",
 	} {
