@@ -173,8 +173,7 @@ func (p *enforcedPolicy) verdict(r core.Request) verdict {
 	}
 }
 
-// verdictOf returns whether a request meets the conditions of a match. If the expression cannot be
-// evaluated, it is taken for true: a client must not escape a limit that way.
+// verdictOf returns whether a request meets the conditions of a match.
 func verdictOf(m *file.Match, r core.Request) verdict {
 	method := r.Method()
 	if len(m.Methods) > 0 && !slices.Contains(m.Methods, method) && (method != "HEAD" || !slices.Contains(m.Methods, "GET")) {
@@ -183,10 +182,8 @@ func verdictOf(m *file.Match, r core.Request) verdict {
 	if len(m.Paths) > 0 && !pathOf(r).Matches(m.Paths) {
 		return otherPath
 	}
-	if m.When != nil {
-		if holds, err := m.When.Holds(r); err == nil && !holds {
-			return notWhen
-		}
+	if m.When != nil && !m.When.Holds(r) {
+		return notWhen
 	}
 	if len(m.Methods) == 0 && !(core.DefaultHooks{}).ShouldLimit(r) {
 		return preflight

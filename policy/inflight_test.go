@@ -215,7 +215,7 @@ func TestInFlightAndSetCost(t *testing.T) {
 // A dry run beside slots denies nothing, and Only applies the slots of its policies.
 func TestInFlightBesideOthers(t *testing.T) {
 	r := serving(t, "policies: [{name: a, in-flight: 1}, {name: b, limits: 0/h, dry-run: true}, {name: c, in-flight: 1, on-denied: {status: 503}}]")
-	only, err := r.set.Only("c")
+	only, err := r.set.Only("b", "c")
 	must(t, err)
 	q := floodgatetest.NewRequest("GET", "/")
 	d := only.Check(q)

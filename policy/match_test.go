@@ -69,7 +69,8 @@ policies:
 		"192.0.2.1": 403, // a proxy: it speaks for another address
 	} {
 		w := s.expect(status, "GET", "/", from(address), header("X-Forwarded-For", "203.0.113.9"))
-		if status == 403 && (!strings.Contains(w.Body.String(), "Forbidden") || w.Header().Get("Retry-After") != "") {
+		const forbidden = `{"type":"about:blank","title":"Forbidden","status":403}`
+		if status == 403 && (w.Body.String() != forbidden || w.Header().Get("Retry-After") != "") {
 			t.Errorf("%s: %q %v", address, w.Body, w.Header())
 		}
 	}

@@ -175,13 +175,14 @@ func TestAFailingSharedStoreChargesNothingLocally(t *testing.T) {
 	if err := storetest.Do(ctx, bound, core.OpTake, one()); !errors.Is(err, fault) {
 		t.Errorf("the error is %v, want %v", err, fault)
 	}
-	if err := bound.Do(t.Context(), &core.Batch{Op: core.OpResetAll}); !errors.Is(err, fault) {
-		t.Errorf("the error of ResetAll is %v, want %v", err, fault)
-	}
 	shared.fault = nil
 	b := one()
 	if err := storetest.Do(t.Context(), bound, core.OpPeek, b); err != nil || b.Items[0].Results[0].Remaining != 5 {
 		t.Errorf("%d left locally (%v), want 5", b.Items[0].Results[0].Remaining, err)
+	}
+	shared.fault = fault
+	if err := bound.Do(t.Context(), &core.Batch{Op: core.OpResetAll}); !errors.Is(err, fault) {
+		t.Errorf("the error of ResetAll is %v, want %v", err, fault)
 	}
 }
 

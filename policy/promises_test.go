@@ -220,16 +220,6 @@ policies:
 	}
 }
 
-func TestCountingIsSharedWhereThereIsAStore(t *testing.T) {
-	s := newSite(t, `
-store: {redis: {address: "127.0.0.1:1"}}
-policies: [{name: a, limits: 1/s}, {name: b, limits: 1/s, counting: local}]`)
-	p := s.set.Policies()
-	if !p[0].Shared || p[1].Shared {
-		t.Errorf("shared: %t and %t, want true and false", p[0].Shared, p[1].Shared)
-	}
-}
-
 func TestPoliciesAreDecidedTogether(t *testing.T) {
 	for _, order := range []string{"ab", "ba"} {
 		a, b := "  - {name: wide, limits: 10/m fixed_window, headers: draft-10}\n", "  - {name: narrow, key: path, limits: 2/m fixed_window, headers: draft-10}\n"

@@ -30,7 +30,7 @@ type watched struct {
 	log     bytes.Buffer
 }
 
-const quotaFile = "policies: [{name: a, limits: %d/h}]"
+const quotaFile = "policies: [{name: a, limits: %d/h, deny: [10.0.0.1]}]"
 
 func watch(t *testing.T, path string) *watched {
 	t.Helper()

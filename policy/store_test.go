@@ -61,9 +61,9 @@ func TestPoliciesInRedis(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("LIMITS_USER", "limits")
-	for _, form := range []string{"s3cret", "{file: " + password + "}"} {
-		text := "store: {redis: {address: \"" + redis.Addr + "\", user: {env: LIMITS_USER}, password: " + form + ", db: 3, timeout: 2s}, on-failure: fail-closed}" +
-			strings.ReplaceAll(sharedAndLocal, "name: shared", "name: shared-"+map[bool]string{true: "a", false: "b"}[form == "s3cret"])
+	for db, form := range []string{"s3cret", "{file: " + password + "}"} { // the second one counts anew, in another database
+		text := fmt.Sprintf("store: {redis: {address: %q, user: {env: LIMITS_USER}, password: %s, db: %d, timeout: 2s}, on-failure: fail-closed}",
+			redis.Addr, form, db) + sharedAndLocal
 		if got := twoInstances(t, text, "/shared"); got != 3 {
 			t.Errorf("password %s: shared: %d pass, want 3", form, got)
 		}
@@ -74,6 +74,9 @@ func TestPoliciesInRedis(t *testing.T) {
 	wrong := instance(t, "store: {redis: {address: \""+redis.Addr+"\", user: limits, password: wrong, timeout: 2s}, on-failure: fail-closed}"+sharedAndLocal)
 	wrong.expect(503, "GET", "/shared")
 	wrong.expect(200, "GET", "/local")
+	if p := wrong.set.Policies(); !p[0].Shared || p[1].Shared {
+		t.Errorf("shared: %t and %t, want true and false", p[0].Shared, p[1].Shared)
+	}
 }
 
 func TestPoliciesInARedisCluster(t *testing.T) {
@@ -127,7 +130,9 @@ func TestOnFailure(t *testing.T) {
 	for onFailure, want := range map[string]int{"local": 4, "local, instances: 2": 2, "fail-open": 10, "fail-closed": 0} {
 		t.Run(onFailure, func(t *testing.T) {
 			var log bytes.Buffer
-			s := instance(t, "store: {redis: {address: \"127.0.0.1:1\", timeout: 350ms}, on-failure: "+onFailure+"}"+strings.Replace(sharedAndLocal, "3/h", "4/h", 1), policy.Log(slog.New(slog.NewTextHandler(&log, nil))))
+			policies := strings.NewReplacer("3/h aligned", "4/h aligned", "3/h", "99/h", "/local", "/shared").Replace(sharedAndLocal)
+			s := instance(t, "store: {redis: {address: \"127.0.0.1:1\", timeout: 350ms}, on-failure: "+onFailure+"}"+policies,
+				policy.Log(slog.New(slog.NewTextHandler(&log, nil))))
 			passed, codes := 0, map[int]bool{}
 			for range 10 {
 				code := s.send("GET", "/shared").Code

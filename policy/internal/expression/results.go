@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/floodgate-go/floodgate/core"
-	"github.com/floodgate-go/floodgate/policy/internal/words"
 )
 
 // String returns the expression as it is written in the file.
@@ -83,17 +82,11 @@ func appendText(dst []byte, v any) ([]byte, error) {
 	return dst, fmt.Errorf("%w: the expression's value is a %T", core.ErrBadRequest, v)
 }
 
-// Holds returns the value of an expression that is true or false.
-func (e *Expression) Holds(r core.Request) (bool, error) {
+// Holds returns the value of an expression that is true or false. One that cannot be evaluated is
+// taken for true: a client must not escape a limit that way.
+func (e *Expression) Holds(r core.Request) bool {
 	v, err := e.run(r, true)
-	if err != nil {
-		return false, err
-	}
-	b, ok := v.(bool)
-	if !ok {
-		return false, fmt.Errorf("%w: the expression %q is neither true nor false", core.ErrBadRequest, words.Shorten(e.text))
-	}
-	return b, nil
+	return err != nil || v != false
 }
 
 // Hits returns the value of an expression that is a number of hits. Fractions count as a whole hit.

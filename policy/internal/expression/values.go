@@ -140,8 +140,8 @@ func mayBeForm(contentType string) bool {
 }
 
 func isJSON(contentType string) bool {
-	kind, _, err := mime.ParseMediaType(contentType)
-	return (err == nil || errors.Is(err, mime.ErrInvalidMediaParameter)) && (kind == "application/json" || strings.HasSuffix(kind, "+json"))
+	kind, _, _ := mime.ParseMediaType(contentType) // of a type that is none, kind is ""
+	return kind == "application/json" || strings.HasSuffix(kind, "+json")
 }
 
 // Sources has the values that a request does not have itself.

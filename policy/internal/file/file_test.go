@@ -67,7 +67,8 @@ func TestFilesWithoutAMistake(t *testing.T) {
 		"{store: {redis: {address: 'a:1'}}, policies: [{name: a, limits: 1/month UTC}]}",
 		"policies: [{name: a, headers: draft-10, limits: 1/s}, {name: b, headers: draft-10, limits: 1/s}, {name: c, headers: x-seconds, limits: 1/s}]",
 		"policies: [{name: a, headers: draft-10, dry-run: true, limits: 1/s}, {name: b, headers: draft-07, limits: 1/s}]",
-		"policies: [{name: a, key: path, limits: 9/month, quotas: {ann: 20/month}}]",
+		"%YAML 1.2\n---\npolicies: [{name: a, key: path, limits: 9/month, quotas: {ann: 20000/month}}]",
+		"policies: [{name: a, key: path, limits: 9/s sliding_log, quotas: {ann: 10000/s}}]",
 		"policies: [{name: a, tiers: {default: 1/s, x: 1/s}}, {name: a-x, tiers: {default: 1/s}}]",
 	} {
 		if got := readText(text); got != "" {
@@ -96,6 +97,7 @@ func TestBoundsOfFields(t *testing.T) {
 		}
 		return strings.Join(all, ", ")
 	}
+	tiers := numbered(core.MaxRules/10, "{name: a%d, tiers: {default: 1/s, "+numbered(9, "t%d: 1/s")+"}}")
 	quoted := func(n int, text string) string { return "'" + text + strings.Repeat(" ", n-len(text)) + "'" }
 	rejected := schemaRejects(t)
 	for name, c := range map[string]struct{ file, most, more string }{
@@ -111,6 +113,7 @@ func TestBoundsOfFields(t *testing.T) {
 		"a host":               {"{store: {memcached: {servers: %s}}, policies: [{name: a, limits: 1/s}]}", "'[::1]:1'", "'u@a:1'"},
 		"other servers":        {"{store: {memcached: {servers: [%s]}}, policies: [{name: a, limits: 1/s}]}", "'a:1', 'a:2'", "'a:1', 'a:1'"},
 		"policies":             {"{policies: [%s]}", numbered(1000, "{name: a%d, limits: 1/s}"), numbered(1001, "{name: a%d, limits: 1/s}")},
+		"read: rules":          {"{policies: [%s]}", tiers, strings.Replace(tiers, "t8:", "t9: 1/s, t8:", 1)},
 		"trusted headers":      {"{trusted-headers: [%s], policies: [{name: a, limits: 1/s}]}", numbered(100, "h%d"), numbered(101, "h%d")},
 		"methods":              {"{policies: [{name: a, limits: 1/s, match: {methods: [%s]}}]}", strings.Repeat("A,", 50), strings.Repeat("A,", 51)},
 		"a method":             {"{policies: [{name: a, limits: 1/s, match: {methods: [%s]}}]}", "M-SEARCH", "Get"},

@@ -52,16 +52,14 @@ func (r *reader) limitText(v value) []core.Limit {
 // request of a key.
 func (r *reader) muleSoft(v value) (core.Limit, bool) {
 	l := core.Limit{Algorithm: core.FixedWindow}
-	m, ok := r.fields(v, limitWant,
+	m, _ := r.fields(v, limitWant,
 		field{"maximumRequests", into(&l.Quota, whole[int64](r, 0, core.MaxQuota))},
 		field{"timePeriodInMilliseconds", func(v value) {
 			ms, _ := whole(r, 1, int64(core.MaxWindow/time.Millisecond))(v)
 			l.Window = time.Duration(ms) * time.Millisecond
 		}},
 	)
-	if ok {
-		m.requires("a mapping is a limit as MuleSoft writes it; others are text, such as 100/h", "maximumRequests", "timePeriodInMilliseconds")
-	}
+	m.requires("a mapping is a limit as MuleSoft writes it; others are text, such as 100/h", "maximumRequests", "timePeriodInMilliseconds")
 	return l, m.fine()
 }
 
@@ -88,9 +86,7 @@ func (r *reader) tiers(v value) ([]Tier, bool) {
 	var all []Tier
 	for _, p := range pairs {
 		t := Tier{at: value{p.key, p.value.path}, Name: p.name}
-		if _, ok := r.name(t.at); !ok {
-			continue
-		}
+		r.name(t.at)
 		found = found || p.name == DefaultTier
 		if t.Unlimited = kindText(p.value.node) == unlimited; !t.Unlimited {
 			t.Limits, _ = r.limits(p.value)

@@ -52,7 +52,7 @@ func describe(n ast.Node) string {
 	switch n := n.(type) {
 	case nil, *ast.NullNode:
 		return "nothing"
-	case *ast.MappingNode, *ast.MappingValueNode:
+	case *ast.MappingNode:
 		return "a mapping"
 	case *ast.SequenceNode:
 		return "a list"
@@ -78,11 +78,8 @@ func isList(v value) bool {
 }
 
 func isMapping(v value) bool {
-	switch v.node.(type) {
-	case *ast.MappingNode, *ast.MappingValueNode:
-		return true
-	}
-	return false
+	_, is := v.node.(*ast.MappingNode)
+	return is
 }
 
 func isInteger(v value) bool {
@@ -181,8 +178,6 @@ func begin(n ast.Node) *token.Token {
 		if len(n.Values) > 0 && !n.IsFlowStyle {
 			return begin(n.Values[0].Key)
 		}
-	case *ast.MappingValueNode:
-		return begin(n.Key)
 	}
 	return n.GetToken()
 }
@@ -196,13 +191,8 @@ type pair struct {
 
 // pairs returns the fields of a mapping.
 func (r *reader) pairs(v value, want string) ([]pair, bool) {
-	var nodes []*ast.MappingValueNode
-	switch n := v.node.(type) {
-	case *ast.MappingNode:
-		nodes = n.Values
-	case *ast.MappingValueNode:
-		nodes = []*ast.MappingValueNode{n}
-	default:
+	m, is := v.node.(*ast.MappingNode)
+	if !is {
 		hint := ""
 		if describe(v.node) == "nothing" {
 			hint = "is anything missing below it?"
@@ -211,7 +201,7 @@ func (r *reader) pairs(v value, want string) ([]pair, bool) {
 		return nil, false
 	}
 	var pairs []pair
-	for _, n := range nodes {
+	for _, n := range m.Values {
 		name := kindText(n.Key)
 		at := value{n.Key, v.path}
 		if name == "" {

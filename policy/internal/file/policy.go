@@ -170,11 +170,8 @@ func (r *reader) cost(v value) (*expression.Expression, bool) {
 		return r.expression("a whole number of hits, or an expression that is one", expression.Number)(v)
 	}
 	n, ok := whole[int64](r, 0, core.MaxQuota)(v)
-	if !ok {
-		return nil, false
-	}
 	constant, _ := expression.Compile(fmt.Sprint(n), r.spec.Sources, expression.Number)
-	return constant, true
+	return constant, ok
 }
 
 func (r *reader) match(v value) (m Match, ok bool) {
@@ -238,11 +235,10 @@ func (r *reader) headerLines(v value) ([]core.Header, bool) {
 	for _, p := range pairs {
 		if err := expression.HeaderName(p.name); err != nil {
 			r.bad(value{p.key, p.value.path}, fmt.Sprintf("%q: %v", words.Shorten(p.name), err), "")
-			ok = false
 			continue
 		}
-		text, fine := r.headerValue(p.value, "a header's value")
-		lines, ok = append(lines, core.Header{Name: p.name, Value: text}), ok && fine
+		text, _ := r.headerValue(p.value, "a header's value")
+		lines = append(lines, core.Header{Name: p.name, Value: text})
 	}
 	return lines, ok
 }

@@ -127,7 +127,7 @@ func (r *reader) text(v value, want string) (string, bool) {
 	case nil, *ast.NullNode:
 		r.bad(v, "is empty", "want "+want+"; a value that begins with # is a comment in YAML: put it in quotes")
 		return "", false
-	case *ast.MappingNode, *ast.MappingValueNode, *ast.SequenceNode:
+	case *ast.MappingNode, *ast.SequenceNode:
 		r.bad(v, describe(v.node)+": want "+want, "")
 		return "", false
 	default:

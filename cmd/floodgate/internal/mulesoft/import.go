@@ -151,9 +151,13 @@ func (t *translation) policy(n ast.Node, path, name string) {
 		return
 	}
 	t.target(fields["targetRef"], join(path, "targetRef"))
+	ref := t.mapping(fields["policyRef"], join(path, "policyRef"))
+	if ref == nil {
+		return
+	}
 	kind, config := "", join(path, "config")
-	if ref := t.mapping(fields["policyRef"], join(path, "policyRef"))["name"]; ref != nil {
-		kind = ref.GetToken().Value
+	if name := ref["name"]; name != nil {
+		kind = name.GetToken().Value
 	}
 	var body string
 	switch kind {
