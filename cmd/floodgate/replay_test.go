@@ -32,6 +32,7 @@ func TestALogThatIsNoAccessLog(t *testing.T) {
 		if strings.HasPrefix(c.want, "none") {
 			expect(t, exitFailed, "", "replay", good, real, path)
 		}
+		expect(t, exitFailed, "", "replay", good, empty, path)
 	}
 	// A log that was rotated a moment ago is empty.
 	if out, _ := expect(t, exitFine, "", "replay", good, real, empty); !strings.Contains(out, "1 line, 1 request ") {

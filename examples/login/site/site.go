@@ -44,7 +44,7 @@ func New(o Options, log *slog.Logger, clock func() time.Time) (*Site, error) {
 	if err != nil {
 		return nil, err
 	}
-	open, err := openStores(o, log, clock)
+	open, err := openStores(o, clock)
 	if err != nil {
 		return nil, fmt.Errorf("-store: %w", err)
 	}
@@ -105,9 +105,6 @@ func (a audit) OnDisallowed(r core.Request, d core.Decision) core.Denial {
 		slog.String("decision", d.String()),
 		slog.String("counter", d.StoredKey()),
 	)
-	if d.Err != nil {
-		a.log.LogAttrs(context.WithoutCancel(r.Context()), slog.LevelWarn, "why", slog.Any("error", d.Err))
-	}
 	return a.DefaultHooks.OnDisallowed(r, d)
 }
 
