@@ -168,7 +168,7 @@ func TestTheBusiestMinuteOfAClient(t *testing.T) {
 	for i := range 30 * 60 {
 		log.WriteString(line(i, "192.0.2.1", "GET /"))
 	}
-	log.WriteString(line(30*60, "192.0.2.2", "GET /") + line(30*60, "192.0.2.2", "GET /"))
+	log.WriteString(line(30*60, "192.0.2.2", "GET /") + line(28*60, "192.0.2.2", "GET /")) // decided at the same time
 	c := config("policies: [{name: a, key: ip, limits: 1/h fixed_window}]")
 	c.HonestPerMinute = 60
 	want := []replay.ClientExample{{Client: "192.0.2.1", Requests: 1800, Denied: 1799, Busiest: 60}, {Client: "192.0.2.2", Requests: 2, Denied: 1, Busiest: 2}}
@@ -184,8 +184,9 @@ func TestTheBusiestMinuteOfAClient(t *testing.T) {
 // A bad request is denied on its route and to its client, and not by a policy. A route has the path as it was
 // sent: an escaped slash separates nothing.
 func TestABadRequestIsDenied(t *testing.T) {
-	f := run(t, config(`policies: [{name: a, key: 'query["id"]', missing: reject, limits: 1/h}]`), line(0, "192.0.2.1", "GET /files/a%2F17"))
-	if want := []replay.RouteReport{{Route: "GET /files/a%2F17", Requests: 1, Denied: 1}}; !slices.Equal(f.Routes, want) || f.Bad != 1 || f.Clients.Denied != 1 || f.Clients.HonestDenied != 1 || f.Policies[0].Denied != 0 || f.Series.Points[0].Denied != 1 {
+	f := run(t, config(`policies: [{name: a, limits: 9/h}, {name: b, key: 'query["id"]', missing: reject, limits: 1/h}]`), line(0, "192.0.2.1", "GET /files/a%2F17"))
+	if want := []replay.RouteReport{{Route: "GET /files/a%2F17", Requests: 1, Denied: 1}}; !slices.Equal(f.Routes, want) || f.Bad != 1 ||
+		f.Clients.Denied != 1 || f.Clients.HonestDenied != 1 || f.Policies[0].Denied+f.Policies[1].Denied != 0 || f.Series.Points[0].Denied != 1 {
 		t.Errorf("the routes: %+v, want %+v; the clients: %+v; the policies: %+v; over time: %+v", f.Routes, want, f.Clients, f.Policies, f.Series)
 	}
 }
