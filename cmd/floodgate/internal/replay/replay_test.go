@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/floodgate-go/floodgate/cmd/floodgate/internal/replay"
+	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/policy"
 )
 
@@ -34,10 +35,7 @@ func config(text string) replay.Config {
 }
 
 func run(t testing.TB, c replay.Config, logs ...string) *replay.Report {
-	r, err := replay.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := core.Must(replay.New(c))
 	defer r.Close() //nolint:errcheck // its counters are in memory
 	for i, log := range logs {
 		if err := r.Run(context.Background(), fmt.Sprint("log", i), strings.NewReader(log)); err != nil {
@@ -65,10 +63,7 @@ policies:
   - {name: planned, limits: 0/s, dry-run: true, match: {methods: [POST]}, key: 'header["x-api-key"]'}
 `)
 	c.Sweep = true
-	want, err := os.ReadFile("testdata/known.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := core.Must(os.ReadFile("testdata/known.json"))
 	if got, err := json.MarshalIndent(run(t, c, log.String()), "", "  "); err != nil || string(got)+"\n" != string(want) {
 		t.Errorf("%v, reports\n%s\nwant\n%s", err, got, want)
 	}
@@ -142,12 +137,16 @@ policies:
   - {name: body, key: 'form["user"]', missing: own-bucket, limits: 100/h}
   - {name: first, key: ip, limits: [1/h, 1/d], dry-run: true}
   - {name: second, key: ip, limits: 100/h, dry-run: true}
+  - {name: third, limits: 1/h, dry-run: true}
 `), log)
 	f := r
-	if got := fmt.Sprint(f.Policies); got != "[{both false 3 0} {body false 0 0} {first true 0 1} {second true 0 0}]" || f.Denied != 3 || f.DryRunDenied != 1 {
+	if got := fmt.Sprint(f.Policies); got != "[{both false 3 0} {body false 0 0} {first true 0 1} {second true 0 0} {third true 0 1}]" || f.Denied != 3 || f.DryRunDenied != 1 {
 		t.Errorf("the policies: %s, denied %d, by the dry run %d", got, f.Denied, f.DryRunDenied)
 	}
-	want := []replay.KeyReport{{Policy: "both", Rule: "both", Key: "192.0.2.1", Requests: 5, Denied: 3}, {Policy: "first", Rule: "first", Key: "192.0.2.1", Requests: 2, Denied: 1}}
+	want := []replay.KeyReport{
+		{Policy: "both", Rule: "both", Key: "192.0.2.1", Requests: 5, Denied: 3}, {Policy: "first", Rule: "first", Key: "192.0.2.1", Requests: 2, Denied: 1},
+		{Policy: "third", Rule: "third", Requests: 2, Denied: 1},
+	}
 	if !slices.Equal(f.Keys, want) {
 		t.Errorf("the keys: %+v, want %+v", f.Keys, want)
 	}
@@ -224,10 +223,7 @@ func TestWhatEndsAReplay(t *testing.T) {
 			t.Errorf("a broken file: %v", err)
 		}
 	}
-	r, err := replay.New(config("policies: [{name: a, limits: 1/h}]"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := core.Must(replay.New(config("policies: [{name: a, limits: 1/h}]")))
 	defer r.Close() //nolint:errcheck // its counters are in memory
 	whole := strings.Repeat(line(0, "a", "GET /"), 5)
 	if err := r.Run(t.Context(), "log", strings.NewReader(whole)); err != nil {
