@@ -38,7 +38,7 @@ func deploy(t *testing.T, store string, v version) instance {
 	t.Helper()
 	addr := processtest.FreeAddr(t, 0)
 	p := processtest.Start(t, "-addr", addr, "-store", store, "-store-timeout", "20s", "-trusted-proxies", "127.0.0.1/32",
-		"-attempts", v.attempts, "-failures", "5/h fixed_window", "-account-failures", v.accountFailures, "-wait", "0", "-cookie-secret", strings.Repeat("s", 32))
+		"-attempts", v.attempts, "-failures", "5/h fixed_window", "-account-failures", v.accountFailures, "-cookie-secret", strings.Repeat("s", 32))
 	i := instance{p, "http://" + addr}
 	processtest.WaitFor(t, "an instance to answer", func() bool {
 		res, err := http.Get(i.url + "/healthz")

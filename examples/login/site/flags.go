@@ -17,10 +17,9 @@ type Options struct {
 	StoreTimeout   time.Duration
 	TrustedProxies string // addresses and prefixes, with commas between
 
-	Attempts        string        // limit of each address, as core.ParseLimits reads it
-	Failures        string        // limit of each address and username
-	AccountFailures string        // limit of each username
-	Wait            time.Duration // of an address that has used up its failures for a username
+	Attempts        string // limit of each address, as core.ParseLimits reads it
+	Failures        string // limit of each address and username
+	AccountFailures string // limit of each username
 	CookieSecret    string
 }
 
@@ -29,7 +28,6 @@ func Defaults() Options {
 	return Options{
 		Addr: "127.0.0.1:8080", Store: "memory", StoreTimeout: 100 * time.Millisecond, TrustedProxies: "127.0.0.2/32",
 		Attempts: "20/m", Failures: "5/m fixed_window", AccountFailures: "50/h bucketed_window precision=5m",
-		Wait: time.Minute,
 	}
 }
 
@@ -44,7 +42,6 @@ func parseFlags() Options {
 	flag.StringVar(&o.Attempts, "attempts", o.Attempts, "attempts to log in of each address")
 	flag.StringVar(&o.Failures, "failures", o.Failures, "failures of each address and username")
 	flag.StringVar(&o.AccountFailures, "account-failures", o.AccountFailures, "failures of each username, from all addresses")
-	flag.DurationVar(&o.Wait, "wait", o.Wait, "how long an address waits that has used up its failures for a username; 0: to the window's end")
 	flag.StringVar(&o.CookieSecret, "cookie-secret", o.CookieSecret, "secret of device cookies, 32 bytes or more; empty: one that ends with the program")
 	flag.Parse()
 	return o
@@ -66,9 +63,6 @@ func (o *Options) loginConfig() (c login.Config, err error) {
 			return c, fmt.Errorf("-%s: %w", f.flag, err)
 		}
 		*f.to = limits[0]
-	}
-	if o.Wait != 0 {
-		c.Failures.Lockout = core.Lockout{First: o.Wait, Factor: 1}
 	}
 	secret := []byte(o.CookieSecret)
 	if len(secret) == 0 {
