@@ -116,7 +116,7 @@ func testLogin(t *testing.T, a *app) {
 func testTheOwnerGetsIn(t *testing.T, a *app) {
 	status, header, _ := a.send(t, from("127.0.0.2"), "203.0.113.1", http.MethodPost, "/login", "username=carol&password=ok", "")
 	cookie := (&http.Response{Header: header}).Cookies()
-	if status != http.StatusOK || len(cookie) != 1 || cookie[0].Name != "device" || !cookie[0].HttpOnly {
+	if status != http.StatusOK || len(cookie) != 1 || cookie[0].Name != "device" || !cookie[0].HttpOnly || cookie[0].Secure {
 		t.Fatalf("status %d, cookies %v", status, cookie)
 	}
 	if got := hits(60, func(i int) int { return a.login(t, fmt.Sprint("198.51.100.", i), "carol", "x") }); got != "map[401:50 429:10]" {
