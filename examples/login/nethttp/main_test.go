@@ -22,7 +22,7 @@ func TestMistakesInFlags(t *testing.T) {
 		flag               *string
 		text, starts, says string
 	}{
-		{&o.TrustedProxies, "10.0.0.0/8,::1 x", "-trusted-proxies: ", `"x"`},
+		{&o.TrustedProxies, "10.0.0.0/8,x", "-trusted-proxies: ", `"x"`},
 		{&o.Attempts, "many", "-attempts: ", "many"},
 		{&o.Failures, "5/m, 9/h", "-failures: ", "want one limit"},
 		{&o.AccountFailures, "9/x", "-account-failures: ", "9/x"},

@@ -37,8 +37,7 @@ func parseFlags() Options {
 	flag.StringVar(&o.Addr, "addr", o.Addr, "address to listen on")
 	flag.StringVar(&o.Store, "store", o.Store, "where counters live: "+Stores)
 	flag.DurationVar(&o.StoreTimeout, "store-timeout", o.StoreTimeout, "how long a shared store may take to answer, before this process counts by itself")
-	flag.StringVar(&o.TrustedProxies, "trusted-proxies", o.TrustedProxies,
-		"addresses and prefixes, with commas between, of proxies whose X-Forwarded-For is believed; empty: none")
+	flag.StringVar(&o.TrustedProxies, "trusted-proxies", o.TrustedProxies, "addresses and prefixes, with commas between, of proxies whose X-Forwarded-For is believed")
 	flag.StringVar(&o.Attempts, "attempts", o.Attempts, "attempts to log in of each address")
 	flag.StringVar(&o.Failures, "failures", o.Failures, "failures of each address and username")
 	flag.StringVar(&o.AccountFailures, "account-failures", o.AccountFailures, "failures of each username, from all addresses")

@@ -36,7 +36,7 @@ type Site struct {
 // Denied requests are written to log. clock is the in-process store's, nil for
 // the real time.
 func New(o Options, log *slog.Logger, clock func() time.Time) (*Site, error) {
-	ip, err := clientIP(o.TrustedProxies)
+	ip, err := keyfuncs.NewClientIP(keyfuncs.Behind("X-Forwarded-For", strings.Split(o.TrustedProxies, ",")...))
 	if err != nil {
 		return nil, fmt.Errorf("-trusted-proxies: %w", err)
 	}
@@ -77,14 +77,6 @@ func (s *Site) DeviceCookie(ctx context.Context, username string) *http.Cookie {
 		return nil
 	}
 	return cookie
-}
-
-func clientIP(proxies string) (core.KeyFunc, error) {
-	if proxies == "" {
-		return keyfuncs.NewClientIP()
-	}
-	listed := strings.FieldsFunc(proxies, func(r rune) bool { return r == ',' || r == ' ' })
-	return keyfuncs.NewClientIP(keyfuncs.Behind("X-Forwarded-For", listed...))
 }
 
 // PasswordRight tells whether a user may log in. Everybody's password is ok.
