@@ -68,7 +68,7 @@ func openStore(name string, timeout time.Duration, clock func() time.Time) (stor
 		if clock != nil {
 			opts = append(opts, memcachedstore.Clock(clock))
 		}
-		m, err := memcachedstore.New(strings.Split(strings.TrimSuffix(rest, "/"), ","), opts...)
+		m, err := memcachedstore.New(strings.Split(rest, ","), opts...)
 		if err != nil {
 			return nil, nil, err
 		}

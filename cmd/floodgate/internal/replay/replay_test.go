@@ -204,6 +204,12 @@ func TestALongLog(t *testing.T) {
 	if want := (replay.Point{Allowed: 365, Denied: 365, DryRunDenied: 365}); len(s.Points) != 1024 || total != want || s.Width != 512*time.Minute {
 		t.Errorf("%d points of %v with %+v, want %+v", len(s.Points), s.Width, total, want)
 	}
+	for second, want := range map[int]string{24*3600 - 19: "1440 of 1m0s", 24*3600 - 18: "721 of 2m0s"} {
+		s := run(t, config("policies: [{name: a, limits: 1/h}]"), line(0, "a", "GET /")+line(second, "a", "GET /")).Series
+		if got := fmt.Sprintf("%d of %v", len(s.Points), s.Width); got != want {
+			t.Errorf("points of a day: %s, want %s", got, want)
+		}
+	}
 }
 
 // At most twenty lines that cannot be read are shown, each with its first 200 bytes.

@@ -110,9 +110,8 @@ func testLogin(t *testing.T, a *app) {
 	}
 }
 
-// Guesses from many addresses use the account's failures up;
-// its owner gets in from where the owner has logged in before, and elsewhere
-// with the cookie.
+// Guesses from many addresses use up the account's failures. Its owner gets in from where the owner
+// has logged in before, and elsewhere with the cookie.
 func testTheOwnerGetsIn(t *testing.T, a *app) {
 	status, header, _ := a.send(t, from("127.0.0.2"), "203.0.113.1", http.MethodPost, "/login", "username=carol&password=ok", "")
 	cookie := (&http.Response{Header: header}).Cookies()
@@ -166,7 +165,8 @@ func testTheAuditLog(t *testing.T, a *app) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	text := a.log.String()
-	if strings.Count(text, "request denied") != 2 || strings.Count(text, "login denied") != 2 || !strings.Contains(text, "rule=address-account") {
+	if strings.Count(text, "request denied") != 2 || strings.Count(text, "login denied") != 2 ||
+		!strings.Contains(text, "rule=address-account retry_after=1m0s account=") {
 		t.Errorf("the log:\n%s", text)
 	}
 	for _, secret := range []string{"alice", "203.0.113", "127.0.0.3", "level=INFO"} {
