@@ -6,14 +6,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/internal/redistest"
-	"github.com/floodgate-go/floodgate/policy"
-	redisstore "github.com/floodgate-go/floodgate/stores/redis"
 )
 
 func TestTheCountersOfAService(t *testing.T) {
@@ -26,23 +21,12 @@ policies:
   - {name: tiered, tier: 'query["t"]', tiers: {default: 100/h, paid: 1000/h fixed_window}, key: 'query["k"]', match: {methods: [PUT]}}
   - {name: trial, limits: 20/h, key: 'query["k"]', match: {methods: [PUT]}, dry-run: true}
 `)
-	// The service.
-	client := redis.NewClient(&redis.Options{Addr: server.Addr, DB: 2})
-	defer client.Close() //nolint:errcheck // the test is over
-	set, err := policy.Load(path, policy.WithStore(redisstore.New(client, redisstore.Timeout(5*time.Second))))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer set.Close() //nolint:errcheck // the test is over
-	api := set.Limiter()
+	service := serviceOf(t, url, path)
+	api := service.Limiter()
 	for key, n := range map[string]int64{"ann": 3, "bob": 1, "": 2} {
-		if _, err := api.Take(t.Context(), n, core.Hit{Rule: "api", Key: key}); err != nil {
-			t.Fatal(err)
-		}
+		take(t, api, n, "api", key)
 	}
-	if _, err := api.Take(t.Context(), 990, core.Hit{Rule: "tiered-paid", Key: "x\x1b"}); err != nil {
-		t.Fatal(err)
-	}
+	take(t, api, 990, "tiered-paid", "x\x1b")
 
 	column := func(line string) string { return strings.Join(strings.Fields(line), " ") }
 	inspect := func(args ...string) []string {
@@ -81,9 +65,7 @@ policies:
 	}
 	// What explain prints of a key is what inspect, reset and top take.
 	for _, key := range []string{`a\b`, `"quoted" ü`, "\xff\n"} {
-		if _, err := api.Take(t.Context(), 1, core.Hit{Rule: "api", Key: key}); err != nil {
-			t.Fatal(err)
-		}
+		take(t, api, 1, "api", key)
 		out, _ := expect(t, 0, "", "explain", path, "--path", "/?"+neturl.Values{"k": {key}}.Encode())
 		_, printed, _ := strings.Cut(out, "\n  key ")
 		printed, _, _ = strings.Cut(printed, "\n")
@@ -120,15 +102,9 @@ policies:
 		}
 	}
 	// Without --rule, a reset is for all tiers. A dry run has its own counters.
-	hits := []core.Hit{{Rule: "tiered-default", Key: "y"}, {Rule: "tiered-paid", Key: "y"}}
-	for _, hit := range hits {
-		if _, err := api.Take(t.Context(), 7, hit); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := set.DryRun().Take(t.Context(), 6, core.Hit{Rule: "trial", Key: "y"}); err != nil {
-		t.Fatal(err)
-	}
+	take(t, api, 7, "tiered-default", "y")
+	take(t, api, 7, "tiered-paid", "y")
+	take(t, service.DryRun(), 6, "trial", "y")
 	if out, _ := expect(t, 0, "", "grant", path, "--store", url, "--policy", "tiered", "--key", "y", "--hits", "3"); !strings.Contains(column(out), " 4 96 ") || !strings.Contains(column(out), " 4 996 ") {
 		t.Errorf("grant says %q", out)
 	}
@@ -195,7 +171,7 @@ func TestTheStoreOfTheService(t *testing.T) {
 func TestAGrantIsThereForTheService(t *testing.T) {
 	server := redistest.Start(t)
 	path := file(t, "limits.yaml", "policies:\n  - {name: api, key: 'query[\"k\"]', limits: '10/h fixed_window, 30/d fixed_window'}\n")
-	api, ann := serviceOf(t, server, path), core.Hit{Rule: "api", Key: "ann"}
+	api, ann := serviceOf(t, "redis://"+server.Addr, path).Limiter(), core.Hit{Rule: "api", Key: "ann"}
 	if d, err := api.Take(t.Context(), 10, ann); err != nil || !d.Allowed {
 		t.Fatal(d, err)
 	}
@@ -221,7 +197,7 @@ func TestAGrantIsThereForTheService(t *testing.T) {
 func TestABlockIsThereForTheService(t *testing.T) {
 	server := redistest.Start(t)
 	path := file(t, "limits.yaml", "policies: [{name: api, key: ip, limits: 10/h}]")
-	api := serviceOf(t, server, path)
+	api := serviceOf(t, "redis://"+server.Addr, path).Limiter()
 	flags := []string{path, "--store", "redis://" + server.Addr, "--policy", "api", "--key", "ann"}
 	allowed := func(want bool) {
 		t.Helper()
@@ -250,13 +226,13 @@ func TestABlockIsThereForTheService(t *testing.T) {
 func TestInspectKnowsTheQuotasOfKeys(t *testing.T) {
 	server := redistest.Start(t)
 	path := file(t, "p.yaml", "policies: [{name: api, key: ip, limits: [10/h, 20/d], quotas: {ann: 5/h, bob: unlimited}}]")
-	api := serviceOf(t, server, path)
+	api := serviceOf(t, "redis://"+server.Addr, path).Limiter()
 	for key, want := range map[string]string{
 		"ann": "api 5 per 1h 3 2 ",
 		"bob": "api unlimited per 1h - unlimited ",
 		"eve": "api 10 per 1h 3 7 ",
 	} {
-		take(t, api, 3, key)
+		take(t, api, 3, "api", key)
 		out, _ := expect(t, exitFine, "", "inspect", path, "--store", "redis://"+server.Addr, "--policy", "api", "--key", key)
 		if got := strings.Join(strings.Fields(out), " "); !strings.Contains(got, want) {
 			t.Errorf("%s: %s, want %s", key, got, want)

@@ -17,7 +17,7 @@ import (
 
 // A replay of no line is an error that names the formats.
 func TestALogThatIsNoAccessLog(t *testing.T) {
-	good, real, empty := file(t, "good.yaml", "policies: [{name: a, limits: 1/h}]"), file(t, "access.log", accessLog(1)), file(t, "empty.log", "\n\r\n")
+	good, real, empty := file(t, "good.yaml", "policies: [{name: a, limits: 1/h}]"), file(t, "access.log", accessLog(1)+"wrong\n"), file(t, "empty.log", "\n\r\n")
 	for name, c := range map[string]struct{ text, want string }{
 		"prose.log": {"hello \x1b[2Jworld\nsecond\n", `none of its lines (2) is a line of an access log: line 1, "hello \x1b[2Jworld", is neither in the common or combined format nor JSON (want ` + accesslog.Formats + ")\n"},
 		"late.log":  {"\n\n" + strings.Repeat("é", 200) + "\n", `none of its lines (1) is a line of an access log: line 3, "` + strings.Repeat("é", 100) + `", is neither in the common or combined format nor JSON (want ` + accesslog.Formats + ")\n"},
@@ -32,9 +32,10 @@ func TestALogThatIsNoAccessLog(t *testing.T) {
 		if strings.HasPrefix(c.want, "none") {
 			expect(t, exitFailed, "", "replay", good, real, path)
 		}
+		expect(t, exitFailed, "", "replay", good, empty, path)
 	}
 	// A log that was rotated a moment ago is empty.
-	if out, _ := expect(t, exitFine, "", "replay", good, real, empty); !strings.Contains(out, "1 line, 1 request ") {
+	if out, _ := expect(t, exitFine, "", "replay", good, real, empty); !strings.Contains(out, "2 lines, 1 request ") {
 		t.Errorf("with an empty log: %s", out)
 	}
 }

@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/internal/processtest"
 	"github.com/floodgate-go/floodgate/internal/redistest"
@@ -17,25 +15,23 @@ import (
 	redisstore "github.com/floodgate-go/floodgate/stores/redis"
 )
 
-// serviceOf returns the limiter of a service that counts by a policy file.
-func serviceOf(t *testing.T, server *redistest.Server, path string) *core.Limiter {
+// serviceOf returns the policies of a service that counts in the Redis at url.
+func serviceOf(t *testing.T, url, path string) *policy.Set {
 	t.Helper()
-	client := redis.NewClient(&redis.Options{Addr: server.Addr})
-	set, err := policy.Load(path, policy.WithStore(redisstore.New(client, redisstore.Timeout(5*time.Second), redisstore.WithoutDenialCache(), redisstore.AnotherInstance())))
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := core.Must(redisstore.NewClient(url))
+	store := redisstore.New(client, redisstore.Timeout(5*time.Second), redisstore.WithoutDenialCache(), redisstore.AnotherInstance())
+	set := core.Must(policy.Load(path, policy.WithStore(store)))
 	t.Cleanup(func() {
 		if err := errors.Join(set.Close(), client.Close()); err != nil {
 			t.Error(err)
 		}
 	})
-	return set.Limiter()
+	return set
 }
 
-func take(t *testing.T, l *core.Limiter, n int64, key string) {
+func take(t *testing.T, l *core.Limiter, n int64, rule, key string) {
 	t.Helper()
-	if _, err := l.Take(t.Context(), n, core.Hit{Rule: "api", Key: key}); err != nil {
+	if _, err := l.Take(t.Context(), n, core.Hit{Rule: rule, Key: key}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -68,8 +64,8 @@ func TestTopListsACounterOnce(t *testing.T) {
 func TestTopListsWhatIsUsed(t *testing.T) {
 	server := redistest.Start(t)
 	path := file(t, "limits.yaml", "policies: [{name: api, key: ip, limits: [10/h, 20/d, 9/1ms]}]")
-	api := serviceOf(t, server, path)
-	take(t, api, 3, "ann")
+	api := serviceOf(t, "redis://"+server.Addr, path).Limiter()
+	take(t, api, 3, "api", "ann")
 	processtest.WaitFor(t, "the millisecond to be over on the server", func() bool {
 		d := core.Must(api.Peek(t.Context(), 0, core.Hit{Rule: "api", Key: "ann"}))
 		used := 0

@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/internal/exampletest"
 	"github.com/floodgate-go/floodgate/live"
 )
@@ -38,10 +39,7 @@ func TestTheProgram(t *testing.T) {
 	base += "/admin/limits"
 	client := &http.Client{Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()
-	resp, err := client.Get(base + "?events")
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := core.Must(client.Get(base + "?events"))
 	lines := bufio.NewScanner(resp.Body)
 	lines.Buffer(nil, 1<<20)
 	var id string

@@ -14,6 +14,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/internal/exampletest"
 )
 
@@ -29,20 +30,10 @@ func gateway(t *testing.T, policies, upstream string) (base string, log examplet
 
 func ask(t *testing.T, method, url string) (*http.Response, string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := core.Must(http.NewRequestWithContext(t.Context(), method, url, nil))
+	resp := core.Must(http.DefaultClient.Do(r))
 	defer resp.Body.Close() //nolint:errcheck // it was read
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp, string(body)
+	return resp, string(core.Must(io.ReadAll(resp.Body)))
 }
 
 // Three in 6000 ms by method, as the file says; and as another file says while the gateway runs.
@@ -51,10 +42,7 @@ func TestTheGateway(t *testing.T) {
 		_, _ = io.WriteString(w, r.Method+" "+r.URL.Path+" for "+r.Header.Get("X-Forwarded-Host"))
 	}))
 	defer upstream.Close()
-	text, err := os.ReadFile("limits.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := core.Must(os.ReadFile("limits.yaml"))
 	path := filepath.Join(t.TempDir(), "limits.yaml")
 	if err := os.WriteFile(path, text, 0o600); err != nil {
 		t.Fatal(err)
@@ -71,7 +59,8 @@ func TestTheGateway(t *testing.T) {
 			if i >= 3 {
 				want = 429
 			}
-			if resp.StatusCode != want || resp.Header.Get("X-RateLimit-Limit") != "3" || want == 200 && !strings.HasPrefix(body, method+" /a for 127.0.0.1:") {
+			if resp.StatusCode != want || resp.Header.Get("X-RateLimit-Limit") != "3" || len(resp.Header.Get("X-RateLimit-Reset")) > len("6000") ||
+				want == 200 && !strings.HasPrefix(body, method+" /a for 127.0.0.1:") {
 				t.Errorf("%s %d: %d %q %v", method, i, resp.StatusCode, body, resp.Header)
 			}
 		}
@@ -84,5 +73,8 @@ func TestTheGateway(t *testing.T) {
 	log.Wait(t, "policy file in force")
 	if resp, _ := ask(t, "GET", base+"/a"); resp.StatusCode != http.StatusOK {
 		t.Errorf("after the change: %d", resp.StatusCode)
+	}
+	if _, err := behind("localhost:3000"); err == nil || !strings.HasPrefix(err.Error(), `-upstream: "localhost:3000": want a URL such as http://`) {
+		t.Errorf("a server without a scheme: %v", err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/internal/exampletest"
 )
 
@@ -25,10 +26,7 @@ func TestTheProgram(t *testing.T) {
 	client := &http.Client{Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()
 	for path, kind := range map[string]string{"/": "text/html", "/page.css": "text/css", "/page.js": "text/javascript"} {
-		resp, err := client.Get(base + path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := core.Must(client.Get(base + path))
 		if got := resp.Header.Get("Content-Type"); resp.StatusCode != http.StatusOK || !strings.HasPrefix(got, kind) {
 			t.Errorf("%s: %d %s", path, resp.StatusCode, got)
 		}
@@ -37,10 +35,7 @@ func TestTheProgram(t *testing.T) {
 		}
 		_ = resp.Body.Close()
 	}
-	resp, err := client.PostForm(base+"/crowd", url.Values{"user": {"ann"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := core.Must(client.PostForm(base+"/crowd", url.Values{"user": {"ann"}}))
 	answers := map[bool]int{}
 	for lines := bufio.NewScanner(resp.Body); lines.Scan(); {
 		answers[strings.Contains(lines.Text(), `"status":200`) || strings.Contains(lines.Text(), `"status":429`)]++

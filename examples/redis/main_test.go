@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"io"
+	"strings"
 	"testing"
 	"time"
 
@@ -59,5 +61,8 @@ func TestRedisGoesAway(t *testing.T) {
 				t.Errorf("answers: %s", got)
 			}
 		})
+	}
+	if err := run(t.Context(), "redis://"+server.Addr, time.Second, io.Discard); err == nil || !strings.HasPrefix(err.Error(), "this example needs Redis: ") {
+		t.Errorf("without Redis: %v", err)
 	}
 }

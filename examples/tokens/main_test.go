@@ -14,6 +14,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/internal/exampletest"
 )
 
@@ -23,10 +24,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func serve(t *testing.T) (base, folder string, log exampletest.Log) {
 	t.Helper()
 	folder = t.TempDir()
-	text, err := os.ReadFile("limits.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := core.Must(os.ReadFile("limits.yaml"))
 	path := filepath.Join(folder, "limits.yaml")
 	if err := os.WriteFile(path, text, 0o600); err != nil {
 		t.Fatal(err)
@@ -39,23 +37,13 @@ func serve(t *testing.T) (base, folder string, log exampletest.Log) {
 
 func ask(t *testing.T, base, key, words string) (status int, body string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+"/answer?words="+words, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := core.Must(http.NewRequestWithContext(t.Context(), http.MethodGet, base+"/answer?words="+words, nil))
 	if key != "" {
 		r.Header.Set("X-Api-Key", key)
 	}
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := core.Must(http.DefaultClient.Do(r))
 	defer resp.Body.Close() //nolint:errcheck // it was read
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp.StatusCode, string(text)
+	return resp.StatusCode, string(core.Must(io.ReadAll(resp.Body)))
 }
 
 // A key is charged the words that were sent, and its quota is that of the file, also of one that
@@ -86,10 +74,7 @@ func TestWordsAreCharged(t *testing.T) {
 		want("staff-0001", "5000", http.StatusOK)
 	}
 	path := filepath.Join(folder, "limits.yaml")
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := core.Must(os.ReadFile(path))
 	changed := strings.NewReplacer("trial-11c2: 300", "trial-11c2: 400", "      staff-0001: unlimited\n", "").Replace(string(text))
 	if err := os.WriteFile(path, []byte(changed), 0o600); err != nil {
 		t.Fatal(err)

@@ -17,7 +17,7 @@ import (
 )
 
 func main() {
-	site.Main("fiber", func(s *site.Site) site.Server { return server{routes(s)} })
+	site.Main(func(s *site.Site) site.Server { return server{routes(s)} })
 }
 
 // routes is the whole of what is Fiber's own.

@@ -38,7 +38,7 @@ func deploy(t *testing.T, store string, v version) instance {
 	t.Helper()
 	addr := processtest.FreeAddr(t, 0)
 	p := processtest.Start(t, "-addr", addr, "-store", store, "-store-timeout", "20s", "-trusted-proxies", "127.0.0.1/32",
-		"-attempts", v.attempts, "-failures", "5/h fixed_window", "-account-failures", v.accountFailures, "-wait", "0", "-cookie-secret", strings.Repeat("s", 32))
+		"-attempts", v.attempts, "-failures", "5/h fixed_window", "-account-failures", v.accountFailures, "-cookie-secret", strings.Repeat("s", 32))
 	i := instance{p, "http://" + addr}
 	processtest.WaitFor(t, "an instance to answer", func() bool {
 		res, err := http.Get(i.url + "/healthz")
@@ -176,7 +176,7 @@ func TestARollingDeployUnderAttack(t *testing.T) {
 				{"from one address", oneAddress, older.attempts, newer.attempts},
 				{"for one account", oneAccount, older.accountFailures, newer.accountFailures},
 			} {
-				first, second := limit(t, c.older), limit(t, c.newer)
+				first, second := core.Must(core.ParseLimits(c.older))[0], core.Must(core.ParseLimits(c.newer))[0]
 				got, promise := c.attack.judged.Load(), max(first.WorstCase(), second.WorstCase())
 				if got > promise {
 					t.Errorf("%d guesses %s were judged, at most %d are promised", got, c.what, promise)
@@ -190,13 +190,4 @@ func TestARollingDeployUnderAttack(t *testing.T) {
 			}
 		})
 	}
-}
-
-func limit(t *testing.T, text string) core.Limit {
-	t.Helper()
-	limits, err := core.ParseLimits(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return limits[0]
 }

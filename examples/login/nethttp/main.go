@@ -13,7 +13,7 @@ import (
 )
 
 func main() {
-	site.Main("nethttp", func(s *site.Site) site.Server { return site.HTTPServer(routes(s)) })
+	site.Main(func(s *site.Site) site.Server { return site.HTTPServer(routes(s)) })
 }
 
 // routes is the whole of what is net/http's own.

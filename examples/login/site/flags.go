@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"flag"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/floodgate-go/floodgate/core"
@@ -21,9 +20,6 @@ type Options struct {
 	Attempts        string // limit of each address, as core.ParseLimits reads it
 	Failures        string // limit of each address and username
 	AccountFailures string // limit of each username
-	Wait            time.Duration
-	WaitFactor      int64
-	WaitMax         time.Duration
 	CookieSecret    string
 }
 
@@ -32,37 +28,22 @@ func Defaults() Options {
 	return Options{
 		Addr: "127.0.0.1:8080", Store: "memory", StoreTimeout: 100 * time.Millisecond, TrustedProxies: "127.0.0.2/32",
 		Attempts: "20/m", Failures: "5/m fixed_window", AccountFailures: "50/h bucketed_window precision=5m",
-		Wait: time.Minute, WaitFactor: 1, WaitMax: time.Hour,
 	}
 }
 
-// ParseFlags reads a program's arguments. The error is flag.ErrHelp where help
-// was asked for, and has been written then, as all others have.
-func ParseFlags(name string, args []string, output io.Writer) (Options, error) {
+// parseFlags reads the program's arguments.
+func parseFlags() Options {
 	o := Defaults()
-	flags := flag.NewFlagSet(name, flag.ContinueOnError)
-	flags.SetOutput(output)
-	flags.StringVar(&o.Addr, "addr", o.Addr, "address to listen on")
-	flags.StringVar(&o.Store, "store", o.Store, "where counters live: "+Stores)
-	flags.DurationVar(&o.StoreTimeout, "store-timeout", o.StoreTimeout, "how long a shared store may take to answer, before this process counts by itself")
-	flags.StringVar(&o.TrustedProxies, "trusted-proxies", o.TrustedProxies,
-		"addresses and prefixes, with commas between, of proxies whose X-Forwarded-For is believed; empty: none")
-	flags.StringVar(&o.Attempts, "attempts", o.Attempts, "attempts to log in of each address")
-	flags.StringVar(&o.Failures, "failures", o.Failures, "failures of each address and username")
-	flags.StringVar(&o.AccountFailures, "account-failures", o.AccountFailures, "failures of each username, from all addresses")
-	flags.DurationVar(&o.Wait, "wait", o.Wait, "how long an address waits that has used up its failures for a username; 0: to the window's end")
-	flags.Int64Var(&o.WaitFactor, "wait-factor", o.WaitFactor, "how many times as long each further wait is")
-	flags.DurationVar(&o.WaitMax, "wait-max", o.WaitMax, "the longest wait")
-	flags.StringVar(&o.CookieSecret, "cookie-secret", o.CookieSecret, "secret of device cookies, 32 bytes or more; empty: one that ends with the program")
-	if err := flags.Parse(args); err != nil {
-		return o, err
-	}
-	if flags.NArg() > 0 {
-		err := fmt.Errorf("unexpected argument %q", flags.Arg(0))
-		fmt.Fprintln(output, err)
-		return o, err
-	}
-	return o, nil
+	flag.StringVar(&o.Addr, "addr", o.Addr, "address to listen on")
+	flag.StringVar(&o.Store, "store", o.Store, "where counters live: "+Stores)
+	flag.DurationVar(&o.StoreTimeout, "store-timeout", o.StoreTimeout, "how long a shared store may take to answer, before this process counts by itself")
+	flag.StringVar(&o.TrustedProxies, "trusted-proxies", o.TrustedProxies, "addresses and prefixes, with commas between, of proxies whose X-Forwarded-For is believed")
+	flag.StringVar(&o.Attempts, "attempts", o.Attempts, "attempts to log in of each address")
+	flag.StringVar(&o.Failures, "failures", o.Failures, "failures of each address and username")
+	flag.StringVar(&o.AccountFailures, "account-failures", o.AccountFailures, "failures of each username, from all addresses")
+	flag.StringVar(&o.CookieSecret, "cookie-secret", o.CookieSecret, "secret of device cookies, 32 bytes or more; empty: one that ends with the program")
+	flag.Parse()
+	return o
 }
 
 // loginConfig returns what the guard is to be made of. The cookies travel
@@ -81,9 +62,6 @@ func (o *Options) loginConfig() (c login.Config, err error) {
 			return c, fmt.Errorf("-%s: %w", f.flag, err)
 		}
 		*f.to = limits[0]
-	}
-	if o.Wait != 0 {
-		c.Failures.Lockout = core.Lockout{First: o.Wait, Factor: o.WaitFactor, Max: o.WaitMax}
 	}
 	secret := []byte(o.CookieSecret)
 	if len(secret) == 0 {

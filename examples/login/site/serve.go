@@ -2,8 +2,6 @@ package site
 
 import (
 	"context"
-	"errors"
-	"flag"
 	"fmt"
 	"log/slog"
 	"net"
@@ -20,17 +18,10 @@ type Server interface {
 	Shutdown(ctx context.Context) error
 }
 
-// Main is the program called name: it reads the flags, makes the site's limits
+// Main is the program: it reads the flags, makes the site's limits
 // and serves what server makes of them.
-func Main(name string, server func(*Site) Server) {
-	options, err := ParseFlags(name, os.Args[1:], os.Stderr)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return
-	case err != nil:
-		os.Exit(2)
-	}
-	if err := run(options, server); err != nil {
+func Main(server func(*Site) Server) {
+	if err := run(parseFlags(), server); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

@@ -36,7 +36,7 @@ type Site struct {
 // Denied requests are written to log. clock is the in-process store's, nil for
 // the real time.
 func New(o Options, log *slog.Logger, clock func() time.Time) (*Site, error) {
-	ip, err := clientIP(o.TrustedProxies)
+	ip, err := keyfuncs.NewClientIP(keyfuncs.Behind("X-Forwarded-For", strings.Split(o.TrustedProxies, ",")...))
 	if err != nil {
 		return nil, fmt.Errorf("-trusted-proxies: %w", err)
 	}
@@ -44,7 +44,7 @@ func New(o Options, log *slog.Logger, clock func() time.Time) (*Site, error) {
 	if err != nil {
 		return nil, err
 	}
-	open, err := openStores(o, log, clock)
+	open, err := openStores(o, clock)
 	if err != nil {
 		return nil, fmt.Errorf("-store: %w", err)
 	}
@@ -79,14 +79,6 @@ func (s *Site) DeviceCookie(ctx context.Context, username string) *http.Cookie {
 	return cookie
 }
 
-func clientIP(proxies string) (core.KeyFunc, error) {
-	if proxies == "" {
-		return keyfuncs.NewClientIP()
-	}
-	listed := strings.FieldsFunc(proxies, func(r rune) bool { return r == ',' || r == ' ' })
-	return keyfuncs.NewClientIP(keyfuncs.Behind("X-Forwarded-For", listed...))
-}
-
 // PasswordRight tells whether a user may log in. Everybody's password is ok.
 func PasswordRight(_, password string) bool { return password == "ok" }
 
@@ -105,9 +97,6 @@ func (a audit) OnDisallowed(r core.Request, d core.Decision) core.Denial {
 		slog.String("decision", d.String()),
 		slog.String("counter", d.StoredKey()),
 	)
-	if d.Err != nil {
-		a.log.LogAttrs(context.WithoutCancel(r.Context()), slog.LevelWarn, "why", slog.Any("error", d.Err))
-	}
 	return a.DefaultHooks.OnDisallowed(r, d)
 }
 

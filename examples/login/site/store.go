@@ -3,7 +3,6 @@ package site
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"time"
 
@@ -28,17 +27,17 @@ type stores struct {
 // openStores opens the stores that a name or URL describes. Behind a synced
 // one, only the API is counted so: logins are counted exactly, in the same Redis
 // or, with PostgreSQL, in this process.
-func openStores(o Options, log *slog.Logger, clock func() time.Time) (stores, error) {
+func openStores(o Options, clock func() time.Time) (stores, error) {
 	if shared, found := strings.CutPrefix(o.Store, "synced+"); found {
-		return openSynced(shared, o.StoreTimeout, log, clock)
+		return openSynced(shared, o.StoreTimeout, clock)
 	}
-	store, closeStore, err := openStore(o.Store, o.StoreTimeout, log, clock)
+	store, closeStore, err := openStore(o.Store, o.StoreTimeout, clock)
 	return stores{store, store, core.PerMinute(5), closeStore}, err
 }
 
 // openStore opens the store that a name or URL describes. While a shared store
 // does not answer, limits are counted in this process.
-func openStore(name string, timeout time.Duration, log *slog.Logger, clock func() time.Time) (store core.Store, closeStore func() error, err error) {
+func openStore(name string, timeout time.Duration, clock func() time.Time) (store core.Store, closeStore func() error, err error) {
 	if name == "memory" {
 		m, err := core.NewMemory(core.MemoryConfig{Clock: clock})
 		if err != nil {
@@ -69,7 +68,7 @@ func openStore(name string, timeout time.Duration, log *slog.Logger, clock func(
 		if clock != nil {
 			opts = append(opts, memcachedstore.Clock(clock))
 		}
-		m, err := memcachedstore.New(strings.Split(strings.TrimSuffix(rest, "/"), ","), opts...)
+		m, err := memcachedstore.New(strings.Split(rest, ","), opts...)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -77,7 +76,7 @@ func openStore(name string, timeout time.Duration, log *slog.Logger, clock func(
 	default:
 		return nil, nil, fmt.Errorf("scheme %q: want %s", scheme, Stores)
 	}
-	r, err := resilient.New(shared, resilient.Config{Log: log, Clock: clock})
+	r, err := resilient.New(shared, resilient.Config{Clock: clock})
 	if err != nil {
 		return nil, nil, errors.Join(err, closeShared())
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/url"
 	"strings"
 	"time"
@@ -20,7 +19,7 @@ import (
 
 // openSynced opens a synced store: the URL is its backend's, with a parameter
 // interval, 100ms where there is none.
-func openSynced(text string, timeout time.Duration, log *slog.Logger, clock func() time.Time) (stores, error) {
+func openSynced(text string, timeout time.Duration, clock func() time.Time) (stores, error) {
 	u, err := url.Parse(text)
 	if err != nil {
 		return stores{}, errors.New("synced: the URL cannot be read")
@@ -38,7 +37,7 @@ func openSynced(text string, timeout time.Duration, log *slog.Logger, clock func
 	if err != nil {
 		return stores{}, err
 	}
-	api, err := synced.New(backend, synced.Config{Namespace: "site", Interval: interval, Log: log, Clock: clock})
+	api, err := synced.New(backend, synced.Config{Namespace: "site", Interval: interval, Clock: clock})
 	if err != nil {
 		return stores{}, errors.Join(err, closeBackend())
 	}
@@ -47,7 +46,7 @@ func openSynced(text string, timeout time.Duration, log *slog.Logger, clock func
 		defer cancel()
 		return errors.Join(api.Close(ctx), closeBackend())
 	}
-	login, closeLogin, err := openStore(loginName, timeout, log, clock)
+	login, closeLogin, err := openStore(loginName, timeout, clock)
 	if err != nil {
 		return stores{}, errors.Join(err, closeAPI())
 	}

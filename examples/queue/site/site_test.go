@@ -8,6 +8,9 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
+
+	"github.com/floodgate-go/floodgate/core"
 )
 
 // direct sends requests to a handler without a connection.
@@ -42,10 +45,7 @@ func crowdOf(t *testing.T, s http.Handler, user string) map[int]Result {
 func TestTheLineOfEachUser(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		send := &direct{}
-		s, err := New(send)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := core.Must(New(send))
 		defer s.Close() //nolint:errcheck // the test is over
 		send.Handler = s
 		var both sync.WaitGroup
@@ -56,7 +56,7 @@ func TestTheLineOfEachUser(t *testing.T) {
 					r := all[i]
 					round := int64((i - 1) / 3) // each takes the slot of the one three before it
 					want := Result{Number: i, Sent: int64(i-1) * apart.Milliseconds(), Status: http.StatusOK}
-					want.Ran = reportTakes.Milliseconds()
+					want.Ran = 250
 					if i > 3 {
 						want.Waited = round * (reportTakes - 3*apart).Milliseconds()
 					}
@@ -71,4 +71,21 @@ func TestTheLineOfEachUser(t *testing.T) {
 		}
 		both.Wait()
 	})
+}
+
+// A request without a user is rejected, and so is a crowd that another site sends. Nobody waits for more than two seconds.
+func TestWhatTheSiteRejects(t *testing.T) {
+	s := core.Must(New(http.DefaultTransport))
+	defer s.Close() //nolint:errcheck // the test is over
+	for route, want := range map[string]int{"GET /report": http.StatusBadRequest, "POST /crowd": http.StatusForbidden} {
+		method, path, _ := strings.Cut(route, " ")
+		r, w := httptest.NewRequest(method, path, nil), httptest.NewRecorder()
+		r.Header.Set("Sec-Fetch-Site", "cross-site")
+		if s.ServeHTTP(w, r); w.Code != want {
+			t.Errorf("%s: %d, want %d", route, w.Code, want)
+		}
+	}
+	if wait := s.limits.Policies()[0].Wait; wait != 2*time.Second {
+		t.Errorf("a request waits for %v at most", wait)
+	}
 }

@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/floodgate-go/floodgate/cmd/floodgate/internal/replay"
+	"github.com/floodgate-go/floodgate/core"
 	"github.com/floodgate-go/floodgate/policy"
 )
 
@@ -34,10 +35,7 @@ func config(text string) replay.Config {
 }
 
 func run(t testing.TB, c replay.Config, logs ...string) *replay.Report {
-	r, err := replay.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := core.Must(replay.New(c))
 	defer r.Close() //nolint:errcheck // its counters are in memory
 	for i, log := range logs {
 		if err := r.Run(context.Background(), fmt.Sprint("log", i), strings.NewReader(log)); err != nil {
@@ -65,10 +63,7 @@ policies:
   - {name: planned, limits: 0/s, dry-run: true, match: {methods: [POST]}, key: 'header["x-api-key"]'}
 `)
 	c.Sweep = true
-	want, err := os.ReadFile("testdata/known.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := core.Must(os.ReadFile("testdata/known.json"))
 	if got, err := json.MarshalIndent(run(t, c, log.String()), "", "  "); err != nil || string(got)+"\n" != string(want) {
 		t.Errorf("%v, reports\n%s\nwant\n%s", err, got, want)
 	}
@@ -142,12 +137,16 @@ policies:
   - {name: body, key: 'form["user"]', missing: own-bucket, limits: 100/h}
   - {name: first, key: ip, limits: [1/h, 1/d], dry-run: true}
   - {name: second, key: ip, limits: 100/h, dry-run: true}
+  - {name: third, limits: 1/h, dry-run: true}
 `), log)
 	f := r
-	if got := fmt.Sprint(f.Policies); got != "[{both false 3 0} {body false 0 0} {first true 0 1} {second true 0 0}]" || f.Denied != 3 || f.DryRunDenied != 1 {
+	if got := fmt.Sprint(f.Policies); got != "[{both false 3 0} {body false 0 0} {first true 0 1} {second true 0 0} {third true 0 1}]" || f.Denied != 3 || f.DryRunDenied != 1 {
 		t.Errorf("the policies: %s, denied %d, by the dry run %d", got, f.Denied, f.DryRunDenied)
 	}
-	want := []replay.KeyReport{{Policy: "both", Rule: "both", Key: "192.0.2.1", Requests: 5, Denied: 3}, {Policy: "first", Rule: "first", Key: "192.0.2.1", Requests: 2, Denied: 1}}
+	want := []replay.KeyReport{
+		{Policy: "both", Rule: "both", Key: "192.0.2.1", Requests: 5, Denied: 3}, {Policy: "first", Rule: "first", Key: "192.0.2.1", Requests: 2, Denied: 1},
+		{Policy: "third", Rule: "third", Requests: 2, Denied: 1},
+	}
 	if !slices.Equal(f.Keys, want) {
 		t.Errorf("the keys: %+v, want %+v", f.Keys, want)
 	}
@@ -168,7 +167,7 @@ func TestTheBusiestMinuteOfAClient(t *testing.T) {
 	for i := range 30 * 60 {
 		log.WriteString(line(i, "192.0.2.1", "GET /"))
 	}
-	log.WriteString(line(30*60, "192.0.2.2", "GET /") + line(30*60, "192.0.2.2", "GET /"))
+	log.WriteString(line(30*60, "192.0.2.2", "GET /") + line(28*60, "192.0.2.2", "GET /")) // decided at the same time
 	c := config("policies: [{name: a, key: ip, limits: 1/h fixed_window}]")
 	c.HonestPerMinute = 60
 	want := []replay.ClientExample{{Client: "192.0.2.1", Requests: 1800, Denied: 1799, Busiest: 60}, {Client: "192.0.2.2", Requests: 2, Denied: 1, Busiest: 2}}
@@ -184,8 +183,9 @@ func TestTheBusiestMinuteOfAClient(t *testing.T) {
 // A bad request is denied on its route and to its client, and not by a policy. A route has the path as it was
 // sent: an escaped slash separates nothing.
 func TestABadRequestIsDenied(t *testing.T) {
-	f := run(t, config(`policies: [{name: a, key: 'query["id"]', missing: reject, limits: 1/h}]`), line(0, "192.0.2.1", "GET /files/a%2F17"))
-	if want := []replay.RouteReport{{Route: "GET /files/a%2F17", Requests: 1, Denied: 1}}; !slices.Equal(f.Routes, want) || f.Bad != 1 || f.Clients.Denied != 1 || f.Clients.HonestDenied != 1 || f.Policies[0].Denied != 0 || f.Series.Points[0].Denied != 1 {
+	f := run(t, config(`policies: [{name: a, limits: 9/h}, {name: b, key: 'query["id"]', missing: reject, limits: 1/h}]`), line(0, "192.0.2.1", "GET /files/a%2F17"))
+	if want := []replay.RouteReport{{Route: "GET /files/a%2F17", Requests: 1, Denied: 1}}; !slices.Equal(f.Routes, want) || f.Bad != 1 ||
+		f.Clients.Denied != 1 || f.Clients.HonestDenied != 1 || f.Policies[0].Denied+f.Policies[1].Denied != 0 || f.Series.Points[0].Denied != 1 {
 		t.Errorf("the routes: %+v, want %+v; the clients: %+v; the policies: %+v; over time: %+v", f.Routes, want, f.Clients, f.Policies, f.Series)
 	}
 }
@@ -203,6 +203,12 @@ func TestALongLog(t *testing.T) {
 	}
 	if want := (replay.Point{Allowed: 365, Denied: 365, DryRunDenied: 365}); len(s.Points) != 1024 || total != want || s.Width != 512*time.Minute {
 		t.Errorf("%d points of %v with %+v, want %+v", len(s.Points), s.Width, total, want)
+	}
+	for second, want := range map[int]string{24*3600 - 19: "1440 of 1m0s", 24*3600 - 18: "721 of 2m0s"} {
+		s := run(t, config("policies: [{name: a, limits: 1/h}]"), line(0, "a", "GET /")+line(second, "a", "GET /")).Series
+		if got := fmt.Sprintf("%d of %v", len(s.Points), s.Width); got != want {
+			t.Errorf("points of a day: %s, want %s", got, want)
+		}
 	}
 }
 
@@ -223,10 +229,7 @@ func TestWhatEndsAReplay(t *testing.T) {
 			t.Errorf("a broken file: %v", err)
 		}
 	}
-	r, err := replay.New(config("policies: [{name: a, limits: 1/h}]"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := core.Must(replay.New(config("policies: [{name: a, limits: 1/h}]")))
 	defer r.Close() //nolint:errcheck // its counters are in memory
 	whole := strings.Repeat(line(0, "a", "GET /"), 5)
 	if err := r.Run(t.Context(), "log", strings.NewReader(whole)); err != nil {

@@ -162,7 +162,7 @@ func (c *scaledCounters) Do(ctx context.Context, batch *core.Batch) error {
 		batch.Items[i].Quotas = own[i]
 	}
 	if batch.Op == core.OpTake || batch.Op == core.OpPeek {
-		c.store.asked, c.store.over = true, c.store.over || !batch.Allowed
+		c.store.asked, c.store.over = true, !batch.Allowed // the last one decides
 	}
 	return err
 }

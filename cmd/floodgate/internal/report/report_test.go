@@ -27,7 +27,7 @@ func sample(text string) *replay.Report {
 		Policies: []replay.PolicyReport{{Policy: "api", Denied: 96, DryRunDenied: 1}, {Policy: "planned", DryRun: true, Denied: 2, DryRunDenied: 7}},
 		Keys:     []replay.KeyReport{{Policy: "api", Rule: "api.r", Key: text, Requests: 2000, Denied: 95}, {Policy: "slow", Rule: "slow", Requests: 2, Denied: 1}},
 		Routes:   []replay.RouteReport{{Route: "GET /" + text, Requests: 200, Denied: 100}},
-		Series:   replay.Series{Start: start, Width: time.Minute, Points: []replay.Point{{Allowed: 450, Denied: 90}, {Allowed: 450, Denied: 10, DryRunDenied: 7}, {Allowed: 9}, {Denied: 30}, {Denied: 20}, {Denied: 40}, {Denied: 5}}},
+		Series:   replay.Series{Start: start, Width: time.Minute, Points: []replay.Point{{Allowed: 450, Denied: 90}, {Allowed: 450, Denied: 10, DryRunDenied: 7}, {Allowed: 9}, {Denied: 5}, {Denied: 20}, {Denied: 40}, {Denied: 30}}},
 		Clients:  replay.ClientReport{Clients: 5, Denied: 2, HonestPerMinute: 60, Honest: 1, HonestDenied: 3, Missed: 3, Examples: []replay.ClientExample{{Client: text, Requests: 9, Denied: 3, Busiest: 5}}},
 		Sweeps: []replay.Sweep{{Policy: "api", Requests: 500, Points: []replay.SweepPoint{
 			{Factor: 0.5, Quotas: []int64{5, 6}, Limits: []string{"at most 5", "at most 6"}, Denied: 400}, {Factor: 1, Quotas: []int64{10, 12}, Limits: []string{"at most 10"}, Denied: 100},
@@ -127,7 +127,7 @@ f: 0 allowed, 0 denied (0.00 %)
 	}
 	for _, r := range []*replay.Report{{}, empty} {
 		for name, to := range map[string]func(io.Writer, *replay.Report) error{"text": report.Text, "json": report.JSON, "html": report.HTML} {
-			if got := write(t, to, r); strings.Contains(got, "NaN") || got == "" {
+			if got := write(t, to, r); strings.Contains(got, "NaN") || got == "" || name == "text" && strings.Contains(got, "0001") { // no time
 				t.Errorf("%s: %s", name, got)
 			}
 		}

@@ -110,13 +110,12 @@ func testLogin(t *testing.T, a *app) {
 	}
 }
 
-// Guesses from many addresses use the account's failures up;
-// its owner gets in from where the owner has logged in before, and elsewhere
-// with the cookie.
+// Guesses from many addresses use up the account's failures. Its owner gets in from where the owner
+// has logged in before, and elsewhere with the cookie.
 func testTheOwnerGetsIn(t *testing.T, a *app) {
 	status, header, _ := a.send(t, from("127.0.0.2"), "203.0.113.1", http.MethodPost, "/login", "username=carol&password=ok", "")
 	cookie := (&http.Response{Header: header}).Cookies()
-	if status != http.StatusOK || len(cookie) != 1 || cookie[0].Name != "device" || !cookie[0].HttpOnly {
+	if status != http.StatusOK || len(cookie) != 1 || cookie[0].Name != "device" || !cookie[0].HttpOnly || cookie[0].Secure {
 		t.Fatalf("status %d, cookies %v", status, cookie)
 	}
 	if got := hits(60, func(i int) int { return a.login(t, fmt.Sprint("198.51.100.", i), "carol", "x") }); got != "map[401:50 429:10]" {
@@ -166,7 +165,8 @@ func testTheAuditLog(t *testing.T, a *app) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	text := a.log.String()
-	if strings.Count(text, "request denied") != 2 || strings.Count(text, "login denied") != 2 || !strings.Contains(text, "rule=address-account") {
+	if strings.Count(text, "request denied") != 2 || strings.Count(text, "login denied") != 2 ||
+		!strings.Contains(text, "rule=address-account retry_after=1m0s account=") {
 		t.Errorf("the log:\n%s", text)
 	}
 	for _, secret := range []string{"alice", "203.0.113", "127.0.0.3", "level=INFO"} {

@@ -14,7 +14,7 @@ import (
 )
 
 func main() {
-	site.Main("echo5", func(s *site.Site) site.Server { return site.HTTPServer(routes(s)) })
+	site.Main(func(s *site.Site) site.Server { return site.HTTPServer(routes(s)) })
 }
 
 // routes is the whole of what is Echo's own.
