@@ -158,7 +158,10 @@ func TestWhatGetsOld(t *testing.T) {
 // largest share comes first, however often each key comes.
 func TestTheKeysThatAreNearTheirLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSite(t, live.Config{ShowKey: func(_, _, key string) string { return key }}, core.Config{Rules: []core.Rule{{Name: "user", Limits: []core.Limit{{Quota: 5, Window: time.Hour, Algorithm: core.TokenBucket, Burst: 10}}}}})
+		burst := core.Limit{Quota: 5, Window: time.Hour, Algorithm: core.TokenBucket, Burst: 10}
+		rules := []core.Rule{{Name: "user", Limits: []core.Limit{burst}}, {Name: "large", Limits: []core.Limit{core.PerHour(1000)}}}
+		s := newSite(t, live.Config{ShowKey: func(_, _, key string) string { return key }}, core.Config{Rules: rules})
+		_, _ = s.limiter.Take(t.Context(), 650, core.Hit{Rule: "large", Key: "large"})
 		for i, used := range []int{1, 4, 5, 6, 9, 7, 10, 8} {
 			s.take(used, fmt.Sprint(10-used))
 			for range 2 * (8 - i) { // the first keys come most often
@@ -169,7 +172,7 @@ func TestTheKeysThatAreNearTheirLimit(t *testing.T) {
 		for _, k := range follow(t, s.page).api().Near {
 			near = append(near, fmt.Sprintf("%s: %d/%d", k.Label, k.Used, k.Capacity))
 		}
-		if got, want := fmt.Sprint(near), "[0: 10/10 1: 9/10 2: 8/10 3: 7/10 4: 6/10]"; got != want {
+		if got, want := fmt.Sprint(near), "[0: 10/10 1: 9/10 2: 8/10 3: 7/10 large: 650/1000 4: 6/10]"; got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	})
