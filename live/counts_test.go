@@ -100,12 +100,12 @@ func TestWhatNoLimitHasDecided(t *testing.T) {
 		} {
 			o.Decided(context.Background(), row.d, row.rule, 0)
 		}
-		for i, err := range []error{nil, nil, context.Canceled} {
+		for i, err := range []error{nil, context.Canceled, context.Canceled, context.Canceled} {
 			o.Stored(context.Background(), "take", time.Duration(20*i)*time.Millisecond, err)
 		}
 		time.Sleep(1500 * time.Millisecond)
 		l := v.api()
-		if got := fmt.Sprint(l.Store); got != "{3 1 2 1 40.96}" {
+		if got := fmt.Sprint(l.Store); got != "{4 3 2 1 65.536}" {
 			t.Errorf("asked, failed, degraded, errors, p99: %s", got)
 		}
 		if r := l.Rules[0]; sum(r.Allowed) != 1 || sum(r.Denied) != 1 {
@@ -158,7 +158,10 @@ func TestWhatGetsOld(t *testing.T) {
 // largest share comes first, however often each key comes.
 func TestTheKeysThatAreNearTheirLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSite(t, live.Config{ShowKey: func(_, _, key string) string { return key }}, core.Config{Rules: []core.Rule{{Name: "user", Limits: []core.Limit{{Quota: 5, Window: time.Hour, Algorithm: core.TokenBucket, Burst: 10}}}}})
+		burst := core.Limit{Quota: 5, Window: time.Hour, Algorithm: core.TokenBucket, Burst: 10}
+		rules := []core.Rule{{Name: "user", Limits: []core.Limit{burst}}, {Name: "large", Limits: []core.Limit{core.PerHour(1000)}}}
+		s := newSite(t, live.Config{ShowKey: func(_, _, key string) string { return key }}, core.Config{Rules: rules})
+		_, _ = s.limiter.Take(t.Context(), 650, core.Hit{Rule: "large", Key: "large"})
 		for i, used := range []int{1, 4, 5, 6, 9, 7, 10, 8} {
 			s.take(used, fmt.Sprint(10-used))
 			for range 2 * (8 - i) { // the first keys come most often
@@ -169,7 +172,7 @@ func TestTheKeysThatAreNearTheirLimit(t *testing.T) {
 		for _, k := range follow(t, s.page).api().Near {
 			near = append(near, fmt.Sprintf("%s: %d/%d", k.Label, k.Used, k.Capacity))
 		}
-		if got, want := fmt.Sprint(near), "[0: 10/10 1: 9/10 2: 8/10 3: 7/10 4: 6/10]"; got != want {
+		if got, want := fmt.Sprint(near), "[0: 10/10 1: 9/10 2: 8/10 3: 7/10 large: 650/1000 4: 6/10]"; got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	})
@@ -181,7 +184,7 @@ func TestTheRulesOfAnotherConfiguration(t *testing.T) {
 		s := newSite(t, live.Config{}, core.Config{})
 		v := follow(t, s.page)
 		s.take(4, "alice")
-		rules := []core.Rule{{Name: "new", Limits: []core.Limit{core.PerHour(1)}}, {Name: "user", Limits: []core.Limit{core.PerMinute(2)}}}
+		rules := []core.Rule{{Name: "new", Limits: []core.Limit{core.PerHour(1), core.PerDay(9)}}, {Name: "user", Limits: []core.Limit{core.PerMinute(2)}}}
 		if err := s.limiter.Reconfigure(core.Config{Name: "api", Observer: s.page, Rules: rules}); err != nil {
 			t.Fatal(err)
 		}
@@ -191,7 +194,7 @@ func TestTheRulesOfAnotherConfiguration(t *testing.T) {
 		if len(l.Rules) != 2 || l.Rules[0].Name+l.Rules[1].Name != "newuser" || sum(l.Rules[1].Denied) != 3 || len(l.Denied) != 1 || l.Denied[0].Count != 3 || l.Denied[0].Rule != "user" {
 			t.Errorf("%+v", l)
 		}
-		if got := l.Rules[0].Limits[0] + l.Rules[1].Limits[0]; got != core.PerHour(1).String()+core.PerMinute(2).String() {
+		if got := fmt.Sprint(l.Rules[0].Limits, l.Rules[1].Limits); got != "[1 per 1h 9 per 1d] [2 per 1m]" {
 			t.Errorf("limits: %s", got)
 		}
 	})

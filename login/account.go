@@ -24,7 +24,7 @@ func Normalize(username string) string {
 	if !utf8.ValidString(username) {
 		return username
 	}
-	folded, _ := usernames.Fold(strings.ToUpper(norm.NFKC.String(username))) // it rejects only invalid UTF-8, checked above
+	folded, _ := usernames.Fold(norm.NFKC.String(username)) // it rejects only invalid UTF-8, checked above
 	// Fold may return text that is not in NFKC, and with capital letters.
 	return strings.TrimSpace(norm.NFKC.String(strings.ToLower(folded)))
 }
@@ -40,8 +40,8 @@ func Normalize(username string) string {
 // with 400 if Config.Methods names its method: answer it with 401 before the guard.
 //
 // If no other source has found the username, only 401 and 407 are failures (see Config.Failure).
-// Of one address and account, as many requests as the quota of Config.Failures run at a time; others
-// wait, up to 10 seconds. While failures count, concurrent requests may be denied
+// Of one address and account, as many requests as the quota of Config.Failures, or its burst, run at
+// a time; others wait, up to 10 seconds. While failures count, concurrent requests may be denied
 // although their password is right, until one has succeeded.
 func BasicUser() core.KeyFunc {
 	return func(dst []byte, r core.Request) ([]byte, error) {

@@ -40,9 +40,9 @@ func TestAllSourcesAndSpellingsOfAUsernameShareOneAccount(t *testing.T) {
 		Attempts: core.PerMinute(1000),
 	})
 	for i, r := range []*request{
-		form("203.0.113.1", "alice"), form("203.0.113.1", "\u2028\u1680ALICE\u0085 "), form("203.0.113.1", "ａｌｉｃｅ"),
-		sent(urlencoded, "email=alice", ""), sent(jsonType, `{"username":"Alice"}`, ""),
-		sent(jsonType, `{"user":{"name":"alice"}}`, ""), sent("text/plain", "", "bAsIc"+basicOf("alice")[5:]), sent(urlencoded, "username=alice&email=ALICE", basicOf("alice")),
+		form("203.0.113.1", "alíce"), form("203.0.113.1", "\u2028\u1680ALÍCE\u0085 "), form("203.0.113.1", "ａｌı\u0301ｃｅ"),
+		sent(urlencoded, "email=alíce", ""), sent(jsonType, `{"username":"Alíce"}`, ""), sent(jsonType, `{"user":{"name":"alíce"}}`, ""),
+		sent("text/plain", "", "bAsIc"+basicOf("alíce")[5:]), sent(urlencoded, "username=alíce&email=ALÍCE", basicOf("alíce")),
 	} {
 		if got, want := s.serve(r, 401), map[bool]int{true: 401, false: 429}[i < 5]; got != want {
 			t.Errorf("request %d: %d, want %d", i, got, want)

@@ -98,11 +98,11 @@ func (a *attempt) find(r core.Request) error {
 // A client sends the password of Basic authentication with each request, and several requests at
 // once. The limit of address and account charges each request before the handler has judged it: the
 // sixth would be denied although all passwords are right. Therefore the number of requests of an
-// address and account that are judged at a time is at most the limit's quota; others wait. Waiting
-// delays the decision of the limits, and gives no further guess.
+// address and account that are judged at a time is at most the limit's quota or burst; others wait.
+// Waiting delays the decision of the limits, and gives no further guess.
 func newSlots(c *Config) (*inflight.Limiter, error) {
 	return inflight.New(inflight.Config{
-		Max: min(max(c.Failures.Quota, 1), inflight.MaxSlots), MaxWait: 10 * time.Second, MaxWaiters: 1000, Log: c.Log,
+		Max: min(max(c.Failures.Capacity(), 1), inflight.MaxSlots), MaxWait: 10 * time.Second, MaxWaiters: 1000, Log: c.Log,
 		Key: func(dst []byte, r core.Request) ([]byte, error) {
 			a := r.Value(attemptKey{}).(*attempt)
 			return append(dst, keyfuncs.JoinKeys(a.address, a.account)...), nil

@@ -62,7 +62,7 @@ func TestRequestsAtOnceWithBasicAuthentication(t *testing.T) {
 }
 
 // A client that has gone does not wait, and the requests of other accounts,
-// other addresses and forms do not wait. If the quota is 0, nobody does.
+// other addresses and forms do not wait. If the quota is 0, nobody does. A burst is as a quota.
 func TestWhoDoesNotWaitInALine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		none := newSite(t, login.Config{Sources: []core.KeyFunc{login.BasicUser()}, Failures: core.Limit{Window: time.Hour}})
@@ -70,6 +70,9 @@ func TestWhoDoesNotWaitInALine(t *testing.T) {
 		if got := none.serve(basicGet("Basic YWxpY2U6eA=="), http.StatusOK); got != 429 || time.Since(begun) > 0 {
 			t.Errorf("a quota of 0: status %d after %v", got, time.Since(begun))
 		}
+		few := newSite(t, login.Config{Sources: []core.KeyFunc{login.BasicUser()}, Failures: core.Limit{Quota: 9, Window: time.Hour, Algorithm: core.TokenBucket, Burst: 2}})
+		few.want(few.atOnce(6, http.StatusOK, time.Second), "map[200:6]")
+		begun = time.Now()
 		s := newSite(t, login.Config{Field: "username", Sources: []core.KeyFunc{login.BasicUser()}, Methods: []string{"GET", "POST"}})
 		for range 5 {
 			defer s.begin(basicGet("Basic YWxpY2U6eA=="))(http.StatusOK)

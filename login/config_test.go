@@ -52,7 +52,7 @@ func TestConfigErrorsNameTheField(t *testing.T) {
 		{"CookieFor", login.Config{Field: "u", CookieFor: 350*day + 1}},
 		{"KnownFor: 8400h0m0.000000001s: must be from 1s to 350 days", login.Config{Field: "u", KnownFor: 350*day + 1}},
 		{"Resilience.OnFailure: fail open: must be resilient.Local or resilient.FailClosed", login.Config{Field: "u", Resilience: resilient.Config{OnFailure: resilient.FailOpen}}},
-		{"Resilience", login.Config{Field: "u", Store: broken{}, Resilience: resilient.Config{Failures: -1}}},
+		{"Resilience", login.Config{Field: "u", Store: broken(), Resilience: resilient.Config{Failures: -1}}},
 		{"Store: *core.Memory: is nil", login.Config{Field: "u", Store: (*core.Memory)(nil)}},
 		{"Store: *resilient.Store: may allow attempts without counting them", login.Config{Field: "u", Store: opens}},
 		{"core.Guarantees.OnFailure", login.Config{Field: "u", Store: core.Must(denycache.New(opens, denycache.Config{}))}},

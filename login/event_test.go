@@ -98,10 +98,8 @@ func (w *watcher) Observe(_ string, rules []core.Rule) core.ObserverFuncs {
 			if !d.Allowed {
 				w.denied[w.rules[rule]]++
 			}
-			if keys := keyfuncs.SplitKeys(d.Key()); keys != nil {
-				w.keys[w.rules[rule]+": "+strings.Join(keys, " ")] = true
-			} else if d.Key() != "" {
-				w.keys[w.rules[rule]+": "+d.Key()] = true
+			for _, part := range append(keyfuncs.SplitKeys(d.Key()), d.Key()) {
+				w.keys[w.rules[rule]+": "+part] = true
 			}
 		},
 		Reported: func(_ context.Context, event string) { w.counts[event]++ },
@@ -131,8 +129,10 @@ func TestTheObserverIsToldOfEachAttemptOnce(t *testing.T) {
 	if w.counts["suspected"] == 0 || w.counts["canceled"] != 1 || w.denied["address-account"] == 0 || w.denied["account"] == 0 {
 		t.Errorf("reported %v, denied %v", w.counts, w.denied)
 	}
-	if !w.keys["address-account: 203.0.113.1 alice"] || !w.keys["account: alice"] {
-		t.Errorf("keys %v", w.keys)
+	for _, key := range []string{"address-account: 203.0.113.1", "address-account: alice", "account: alice", "device: bob"} {
+		if !w.keys[key] {
+			t.Errorf("keys %v, want %s", w.keys, key)
+		}
 	}
 	guard := core.Must(login.NewGuard(login.Config{Field: "username", Observer: w})) // without OnEvent
 	r := form("203.0.113.1", "alice")

@@ -107,16 +107,8 @@ func newSiteAt(t *testing.T, clock *storetest.Clock, c login.Config) *site {
 			onEvent(e)
 		}
 	}
-	guard, err := login.NewGuard(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := guard.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	s.guard = guard
+	s.guard = core.Must(login.NewGuard(c))
+	t.Cleanup(func() { s.must(s.guard.Close()) })
 	return s
 }
 
@@ -142,7 +134,7 @@ func (s *site) serve(r *request, status int) int {
 	}
 	s.reached.Add(1)
 	if d.NeedsOutcome() {
-		s.guard.Settle(r, d, core.Outcome{Status: status})
+		s.guard.Settle(r, d, core.Outcome{Status: status, Canceled: status == core.StatusCanceled})
 	}
 	return status
 }
@@ -161,16 +153,7 @@ func (s *site) flood(n int, user string) string {
 }
 
 // cancel is an attempt whose client goes away while the handler works.
-func (s *site) cancel(ip, user string) int {
-	r := form(ip, user)
-	d := s.guard.Check(r)
-	if !d.Allowed {
-		return s.guard.Deny(r, d).Status
-	}
-	s.reached.Add(1)
-	s.guard.Settle(r, d, core.Outcome{Status: core.StatusCanceled, Canceled: true})
-	return core.StatusCanceled
-}
+func (s *site) cancel(ip, user string) int { return s.serve(form(ip, user), core.StatusCanceled) }
 
 // begin is an attempt that the handler begins to judge; end is called with the
 // status of its answer.
@@ -207,9 +190,7 @@ func (s *site) atOnce(n, status int, takes time.Duration) string {
 func (s *site) cookieOf(user string) string {
 	s.t.Helper()
 	c, err := s.guard.DeviceCookie(context.Background(), user)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	s.must(err)
 	return c.Name + "=" + c.Value
 }
 
@@ -273,13 +254,8 @@ type shared struct {
 	left   atomic.Int64 // how many questions it still answers when it is cut off
 }
 
-func newShared(t *testing.T, c core.MemoryConfig) *shared {
-	t.Helper()
-	m, err := core.NewMemory(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &shared{Memory: m, opened: map[string]core.Counters{}}
+func newShared() *shared {
+	return &shared{Memory: core.Must(core.NewMemory(core.MemoryConfig{})), opened: map[string]core.Counters{}}
 }
 
 func (s *shared) Guarantees() core.Guarantees { return remote }
@@ -319,20 +295,17 @@ var remote = core.Guarantees{Ops: core.AllOps, Exact: true, Shared: true, OnFail
 
 var errGone = errors.New("connection refused")
 
-type broken struct{ core.Store }
-
-func (broken) Open(string, []core.StoreRule) (core.Counters, error) { return brokenCounters{}, nil }
-func (broken) Guarantees() core.Guarantees                          { return remote }
-
-type brokenCounters struct{ core.Counters }
-
-func (brokenCounters) Do(context.Context, *core.Batch) error { return errGone }
+// broken returns a store that is cut off.
+func broken() *shared {
+	s := newShared()
+	s.gone.Store(true)
+	return s
+}
 
 // private returns a store that the guard puts nothing around, so that its errors reach the
 // guard, and the same store to cut it off.
-func private(t *testing.T) (core.Store, *shared) {
-	t.Helper()
-	store := newShared(t, core.MemoryConfig{})
+func private() (core.Store, *shared) {
+	store := newShared()
 	g := remote
 	g.Shared = false
 	return says{store, g}, store

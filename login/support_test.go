@@ -165,7 +165,7 @@ func TestAnUnblockTakesEffectOnOtherInstancesWithinASecond(t *testing.T) {
 // that cannot read the username, says so. There is no event then. A function of the application
 // gets this denial, and may change it.
 func TestTheStandardDenialSaysWhyItDenies(t *testing.T) {
-	counters, store := private(t)
+	counters, store := private()
 	var standard core.Denial
 	var log bytes.Buffer
 	s := newSite(t, login.Config{Store: counters, Log: slog.New(slog.NewTextHandler(&log, nil)), OnDisallowed: func(_ core.Request, d core.Decision, denial core.Denial) core.Denial {

@@ -56,7 +56,7 @@ func TestTrustedClientsHaveALimitTogether(t *testing.T) {
 
 // Trust is a success of the address, as one through the guard is.
 func TestTrustCountsASuccessElsewhere(t *testing.T) {
-	store, _ := private(t) // it does nothing for a context that has ended
+	store, _ := private() // it does nothing for a context that has ended
 	s := newSite(t, login.Config{Store: store})
 	s.must(s.guard.Unblock(t.Context(), "alice")) // her failures have other keys now
 	s.want(s.wrongs(9, "192.0.2.1", "alice")+s.wrongs(5, "192.0.2.3", "alice"), "map[401:5 429:4]map[401:5]")
@@ -94,7 +94,7 @@ func TestAKnownAddress(t *testing.T) {
 
 // The client may leave as soon as it has the response.
 func TestAnAddressIsRememberedAlthoughTheContextHasEnded(t *testing.T) {
-	store, _ := private(t)
+	store, _ := private()
 	s := newSite(t, login.Config{Store: store})
 	r := form("203.0.113.1", "alice")
 	ctx, cancel := context.WithCancel(t.Context())

@@ -120,6 +120,8 @@ func TestCountsOfAStore(t *testing.T) {
 		f.Stored(t.Context(), "take", time.Millisecond, nil)
 	}
 	f.Stored(t.Context(), "take", time.Millisecond+1, errors.New("no"))
+	clear(observe.Bounds()) // what a caller does with them is its own affair
+	clear(observe.RequestBounds())
 	f.Stored(t.Context(), "take", 0, nil)
 	f.Stored(t.Context(), "take", time.Hour, nil)
 	f.Stored(t.Context(), "grant", 1, nil)

@@ -93,7 +93,7 @@ var shows = map[string]string{
 	"Without the shared counters":     "site l 0.05, percentunit",
 	"Requests in line":                "site l r 7, none",
 	"Time in line":                    "site l r denied 0.95, s",
-	"Attempts to log in":              "site l failed 0.15, site l succeeded 0.05, site l suspected 0.1, reqps",
+	"Attempts to log in":              "site l denied 0.2, site l failed 0.15, site l succeeded 0.05, site l suspected 0.1, reqps",
 	"Failed logins":                   "site l 0.75, percentunit",
 	"Attempts on suspicious accounts": "site l 0.1, reqps",
 }
@@ -111,7 +111,7 @@ func TestValues(t *testing.T) {
 			`store_duration_seconds_bucket{le="1",limiter="l",operation="take"}`: 20, `store_duration_seconds_bucket{le="2",limiter="l",operation="take"}`: 29, `store_duration_seconds_bucket{le="+Inf",limiter="l",operation="take"}`: 30,
 			`request_time_in_queue_seconds_bucket{le="1",limiter="l",result="denied",rule="r"}`: 9, `request_time_in_queue_seconds_bucket{le="+Inf",limiter="l",result="denied",rule="r"}`: 9,
 			`request_time_in_queue_seconds_count{limiter="l",result="denied",rule="r"}`: 9, `request_time_in_queue_seconds_count{limiter="l",result="allowed",rule="r"}`: 27,
-			`events_total{event="failed",limiter="l"}`: 9, `events_total{event="succeeded",limiter="l"}`: 3, `events_total{event="suspected",limiter="l"}`: 6,
+			`events_total{event="failed",limiter="l"}`: 9, `events_total{event="succeeded",limiter="l"}`: 3, `events_total{event="suspected",limiter="l"}`: 6, `events_total{event="denied",limiter="l"}`: 12,
 		} {
 			text += fmt.Sprintf("floodgate_rate_limiting_%s %d\n", name, i*perMinute)
 		}
@@ -139,6 +139,9 @@ func TestValues(t *testing.T) {
 		var got []string
 		for _, q := range p.Targets {
 			got = append(got, values(q.Expr, q.LegendFormat)...)
+			if strings.Count(q.Expr, `{job=~"$job", limiter=~"$limiter"`) != strings.Count(q.Expr, "floodgate_") {
+				t.Errorf("panel %q shows jobs or limiters that are not chosen: %s", p.Title, q.Expr)
+			}
 		}
 		got = append(got, p.FieldConfig.Defaults.Unit)
 		for _, step := range p.FieldConfig.Defaults.Thresholds.Steps[1:] {

@@ -179,25 +179,30 @@ func TestAnOperatorInABrowser(t *testing.T) {
 	texts := found(t, ctx, chromedp.Evaluate[string](`show({ name: "x", managed: true, store: { asked: 0, failed: 1000, errors: 2, degraded: 3 }, rules: [{ name: "r", limits: ["a", "b"], allowed: [9, 1], denied: [0, 2], dryRun: [0, 3] }, { name: "s", limits: ["c"], allowed: [0], denied: [0], dryRun: [0] }],
 			denied: [{ id: "1", label: "k", rule: "r", count: 3, cut: true }, { id: "2", label: "m", rule: "r", count: 2 }], near: [{ id: "3", label: "n", rule: "s", used: 19, capacity: 20 }] });
 		const x = views.get("x"), ban = $("card-for"), meter = used.cell().firstChild;
-		show({ name: "y", store: { asked: 2000, p99Ms: 1.234 }, rules: [] });
-		[x, views.get("y")].forEach(v => v.node.remove());
-		[x.node.textContent, views.get("y").store.textContent + views.get("y").store.className, x.rules.get("r").s.svg.getAttribute("aria-label"), [...ban.options].map(o => o.value + " " + o.text + (o.selected ? "!" : "")), [meter.min, meter.low, meter.high, meter.max, meter.optimum].join(" "),
+		show({ name: "y", store: { asked: 2000, p99Ms: 1.234, degraded: 1 }, rules: [{ name: "r", limits: [], allowed: [0], denied: [0], dryRun: [0] }] });
+		show({ name: "z", managed: true, shared: true, store: { errors: 1 }, rules: [] });
+		const others = [views.get("y"), views.get("z")];
+		[x, ...others].forEach(v => v.node.remove());
+		[x.node.textContent, others.map(v => v.store.textContent + " " + v.store.className + " " + v.idle.hidden), x.rules.get("r").s.svg.getAttribute("aria-label"),
+			[...ban.options].map(o => o.value + " " + o.text + (o.selected ? "!" : "")), [meter.min, meter.low, meter.high, meter.max, meter.optimum].join(" "),
 			[...x.node.querySelectorAll("button, path")].map(e => e.disabled || e.getAttribute("d")).join(" "),
 			[...document.querySelectorAll("header *, dialog, dialog *")].map(e => ["role", "aria-label", "aria-labelledby", "aria-pressed", "type"].map(a => e.getAttribute(a)).filter(a => a).join(" ")).filter(a => a)].join("; ")`))
 	if want := "xcounters of this process · 1,000 failed · 2 requests could not be decided on · 3 decided without the shared counters" +
 		"ruleallowed/sdenied/sdry run/slast 2 minutesra, b1239/ssc000Show 1 idle rule" +
 		"Denied mostkeyruledeniedkr3Inspectmr2InspectnoneNearest to their limitkeyruleusedns19/20InspectnoneOne keyrulerskeyInspect a key; " +
-		"2,000 store operations/s, p99 1.23 mssoft; at most 9 a second in the last two minutes; " +
+		"2,000 store operations/s, p99 1.23 ms · 1 decided without the shared counters bad true," +
+		"shared counters · no store operations in this second · 1 requests could not be decided on bad true; at most 9 a second in the last two minutes; " +
 		"60 1 minute,600 10 minutes,3600 1 hour!,86400 1 day,604800 7 days; 0 75 95 100 0; " +
 		"M0.0 2.0L240.0 34.0 M0.0 38.0L240.0 30.0 M0.0 38.0L240.0 26.0     true   ; " +
 		"status,show only keys that contain search,false,card-title,status,length of the ban"; texts != want {
 		t.Errorf("the page writes\n%s, want\n%s", texts, want)
 	}
-	texts = found(t, ctx, chromedp.Evaluate[string](`[[-1, 0, 999, 1000, 118001, 120001, 7200000, 172800000].map(lasting), shown("a b\u00a0"), line([0, 10], 10),
+	texts = found(t, ctx, chromedp.Evaluate[string](`[[-1, 0, 999, 1000, 118001, 120001, 7200000, 7200001, 172800000, 172800001].map(lasting), shown("a b\u00a0\u2028\u2029"), line([0, 10], 10),
 		(cell => { counted.set(cell, { over: 1, count: 2000 }); return cell.textContent; })(counted.cell()),
 		(cell => { used.set(cell, { used: 199, capacity: 200 }); return cell.textContent + cell.firstChild.getAttribute("aria-label"); })(used.cell()),
-		sums([{ rules: [], denied: [{ ago: 59 }, { ago: 60 }], store: { p99Ms: 2, asked: 1 } }, { rules: [], store: { p99Ms: 1, asked: 1 } }]), $("sum-keys").textContent, $("sum-store").textContent].join("; ")`))
-	if want := `never,now,in 999 ms,in 1 s,in 119 s,in 3 min,in 2 h,in 2 days; a b\u{a0}; M0.0 38.0L240.0 2.0; ≥ 2,000; 199/20099 percent used; ; 1; 2.0 ms`; texts != want {
+		sums([{ rules: [], denied: [{ ago: 59 }, { ago: 60 }], store: { p99Ms: 2, asked: 1 } }, { rules: [], store: { p99Ms: 1, asked: 0 } }]), $("sum-keys").textContent, $("sum-store").textContent,
+		[{ note: "only here" }, { error: "failed" }, {}].map(r => { tell(r, "done"); return $("card-said").textContent + " " + $("card-said").className; })].join("; ")`))
+	if want := `never,now,in 999 ms,in 1 s,in 119 s,in 3 min,in 2 h,in 3 h,in 2 days,in 3 days; a b\u{a0}\u{2028}\u{2029}; M0.0 38.0L240.0 2.0; ≥ 2,000; 199/20099 percent used; ; 1; 2.0 ms; only here bad,failed bad,done `; texts != want {
 		t.Errorf("the page writes\n%s, want\n%s", texts, want)
 	}
 	until(t, ctx, `/^20\/20$/.test(document.querySelector("td.used span").textContent) && /^\d+\.\d ms$/.test(document.getElementById("sum-store").textContent)`)
@@ -237,7 +242,7 @@ func TestAnOperatorInABrowser(t *testing.T) {
 	for range 22 { // dora is denied, and the page shows it when it goes on
 		_ = one.allows("dora")
 	}
-	if !found(t, ctx, chromedp.Evaluate[bool](`fetch("?events").then(async r => { const reader = r.body.pipeThrough(new TextDecoderStream()).getReader(); for (let text = ""; !text.includes("dora");) text += (await reader.read()).value; await reader.cancel(); return [...document.querySelectorAll("td.key")].every(e => e.textContent !== "dora"); })`, chromedp.EvalAwaitPromise)) {
+	if !found(t, ctx, chromedp.Evaluate[bool](`fetch("?events").then(async r => { const reader = r.body.pipeThrough(new TextDecoderStream()).getReader(); for (let text = ""; text.split("dora").length < 6;) text += (await reader.read()).value; await reader.cancel(); return [...document.querySelectorAll("td.key")].every(e => e.textContent !== "dora"); })`, chromedp.EvalAwaitPromise)) {
 		t.Error("a page that pauses goes on")
 	}
 	press(t, ctx, "#pause")
