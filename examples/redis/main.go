@@ -24,7 +24,7 @@ import (
 
 func main() {
 	url := flag.String("redis", "redis://127.0.0.1:6379/0", "URL of the Redis that counts")
-	timeout := flag.Duration("timeout", redisstore.DefaultTimeout, "how long it may take to answer")
+	timeout := flag.Duration("timeout", 2*time.Second, "how long it may take to answer")
 	flag.Parse()
 	if err := run(context.Background(), *url, *timeout, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
