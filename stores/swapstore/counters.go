@@ -248,7 +248,7 @@ func (it *item) charge(now int64) {
 func (c *counters) deny(ctx context.Context, items []item, done int, now int64) error {
 	charged, left := items[:done], items[done:]
 	for i := range left {
-		if it := &left[i]; it.mend && it.Cost > 0 {
+		if it := &left[i]; it.mend && (it.is == readable || it.Cost > 0) {
 			if _, err := c.store(ctx, it, now); err != nil {
 				return c.undo(ctx, charged, notcharged.Error(err))
 			}
